@@ -1,0 +1,3 @@
+"""HOPS predicts, plans and explains pipeline-parallel LLM training on mixed GPUs."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,62 @@
+"""The contract of a cost model: seconds per action, bytes per message, memory per stage, and the end of an iteration."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from hops.actions import ACTION_OPS, Op
+from hops.draws import FloatArray
+from hops.model import StageMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCosts:
+    """What happens once an iteration, after the last backward, in this order. Seconds.
+
+    Attributes:
+        tied_reduce_s: all-reduce of tied embedding gradients between the ranks of first and last stage; 0: none.
+        grad_reduce_s: data-parallel gradient reduction, per rank; () means none.
+        optimizer_s: optimizer step, per rank; () means none.
+        host_s: the host's own time before the next iteration starts.
+        synchronized: whether ranks wait for each other before the optimizer step (global gradient norm) and before
+            the next iteration. If not, each rank goes on alone as soon as its own step is done.
+    """
+
+    tied_reduce_s: float = 0.0
+    grad_reduce_s: tuple[float, ...] = ()
+    optimizer_s: tuple[float, ...] = ()
+    host_s: float = 0.0
+    synchronized: bool = True
+
+
+class CostModel(ABC):
+    """Costs of a model whose stages are already placed on devices."""
+
+    @property
+    @abstractmethod
+    def num_stages(self) -> int: ...
+
+    @abstractmethod
+    def seconds(self, stage: int, op: Op) -> float:
+        """Expected seconds of one action (op is F, B, I or W)."""
+
+    @abstractmethod
+    def message_bytes(self, stage: int, op: Op) -> int:
+        """Bytes that the stage sends on after the op: activations after F, gradients after B or I; 0 after W."""
+
+    @abstractmethod
+    def memory(self, stage: int) -> StageMemory: ...
+
+    def step(self, iteration: int, seed: int) -> StepCosts:
+        """What the end of this iteration costs."""
+        return StepCosts()
+
+    def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
+        """Seconds of every action of an iteration: shape (stages, 4 ops in the order F B I W, microbatches).
+
+        The draw of an action depends on (seed, iteration, stage, op, microbatch) only, never on the schedule.
+        """
+        means = [[self.seconds(stage, op) for op in ACTION_OPS] for stage in range(self.num_stages)]
+        shape = (self.num_stages, len(ACTION_OPS), num_microbatches)
+        return np.broadcast_to(np.asarray(means, dtype=np.float64)[:, :, None], shape)

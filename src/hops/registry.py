@@ -1,0 +1,53 @@
+"""A registry knows the members of one family by name: ours, and outsiders' through entry points."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from hops.errors import UsageError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names to classes of one family.
+
+    Args:
+        family: what a member is called in messages, such as `schedule`.
+        group: entry-point group in which outsiders announce members, such as `hops.schedules`.
+    """
+
+    def __init__(self, *, family: str, group: str) -> None:
+        self.family = family
+        self.group = group
+        self._members: dict[str, type[T]] = {}
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Class decorator: make the class known under `name`."""
+
+        def add(member: type[T]) -> type[T]:
+            assert name not in self._members, f"{self.family} {name!r} is registered twice"
+            self._members[name] = member
+            return member
+
+        return add
+
+    def names(self) -> list[str]:
+        """All names, ours first in order of registration, then outsiders' sorted."""
+        ours = list(self._members)
+        theirs = sorted({point.name for point in entry_points(group=self.group)} - set(ours))
+        return ours + theirs
+
+    def get(self, name: str) -> type[T]:
+        """The class of that name. Raises UsageError, with the nearest name, if there is none."""
+        if name in self._members:
+            return self._members[name]
+        for point in entry_points(group=self.group):
+            if point.name == name:
+                loaded: type[T] = point.load()
+                return loaded
+        known = self.names()
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(f"unknown {self.family} {name!r}: {hint}known are {', '.join(known)}")

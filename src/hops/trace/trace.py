@@ -1,0 +1,143 @@
+"""A trace is ten NumPy columns; everything known about a run is a function of them.
+
+One row is one interval on one rank. Times are integer nanoseconds since the start of the run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Stream(IntEnum):
+    """Which lane of its rank a row lies on."""
+
+    COMPUTE = 0  # F, B, I, W and the optimizer step
+    MESSAGE = 1  # on the sender's rank, from entering the first link to delivery; op is the producer's
+    COLLECTIVE = 2  # TIED_REDUCE, GRAD_REDUCE
+    HOST = 3  # the host's own time between iterations
+    FAULT = 4  # a fault's window on the rank it hits
+
+
+COLUMNS: Mapping[str, type] = {
+    "iteration": np.int32,
+    "rank": np.int32,
+    "stream": np.int8,
+    "stage": np.int32,  # -1: none
+    "op": np.int8,  # hops.actions.Op
+    "microbatch": np.int32,  # -1: none
+    "peer": np.int32,  # receiving rank of a message, -1: none
+    "start_ns": np.int64,
+    "end_ns": np.int64,
+    "bytes": np.int64,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkMeta:
+    """A link as metrics need it. `bandwidth` in bytes/s, infinite if it is not shared."""
+
+    name: str
+    bandwidth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceMeta:
+    """What a trace cannot say in rows.
+
+    Attributes:
+        source: where it comes from.
+        schedule: name of what decided the order ("" if unknown).
+        num_microbatches: per iteration.
+        rank_of_stage: rank that runs stage s; its length is the number of stages.
+        devices: name of the device under each rank, length = ranks.
+        hosts: name of the host of each rank's device, length = ranks.
+        links: the links that messages cross.
+        routes: (source rank, target rank) to indices into `links`.
+    """
+
+    source: Literal["simulated", "measured"]
+    schedule: str = ""
+    num_microbatches: int
+    rank_of_stage: tuple[int, ...]
+    devices: tuple[str, ...]
+    hosts: tuple[str, ...]
+    links: tuple[LinkMeta, ...] = ()
+    routes: Mapping[tuple[int, int], tuple[int, ...]]
+
+    @property
+    def num_ranks(self) -> int:
+        return len(self.devices)
+
+    @property
+    def num_stages(self) -> int:
+        return len(self.rank_of_stage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace:
+    """Columns of equal length (see COLUMNS), sorted by start, end, rank; plus `meta`. Arrays are read-only."""
+
+    iteration: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    stream: NDArray[np.int8]
+    stage: NDArray[np.int32]
+    op: NDArray[np.int8]
+    microbatch: NDArray[np.int32]
+    peer: NDArray[np.int32]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    meta: TraceMeta
+
+    def __post_init__(self) -> None:
+        size = len(self.start_ns)
+        for name, dtype in COLUMNS.items():
+            column = getattr(self, name)
+            assert column.dtype == dtype, f"column {name} is {column.dtype}, expected {np.dtype(dtype)}"
+            assert column.shape == (size,), f"column {name} has shape {column.shape}, expected ({size},)"
+            column.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in COLUMNS)
+        return same and self.meta == other.meta
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any], meta: TraceMeta) -> "Trace":
+        """Build from anything array-like per column, sorting rows by (start, end, rank, stream)."""
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.asarray(columns[name], dtype=dtype) for name, dtype in COLUMNS.items()
+        }
+        order = np.lexsort((arrays["stream"], arrays["rank"], arrays["end_ns"], arrays["start_ns"]))
+        return cls(**{name: array[order] for name, array in arrays.items()}, meta=meta)
+
+    def where(self, mask: NDArray[np.bool_]) -> "Trace":
+        """The rows for which `mask` (shape (rows,)) is true."""
+        return Trace(**{name: getattr(self, name)[mask] for name in COLUMNS}, meta=self.meta)
+
+    def of(self, stream: Stream) -> "Trace":
+        """The rows of one stream."""
+        return self.where(self.stream == stream)
+
+    @property
+    def duration_ns(self) -> NDArray[np.int64]:
+        return self.end_ns - self.start_ns
+
+    @property
+    def num_iterations(self) -> int:
+        return len(np.unique(self.iteration))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the columns."""
+        return sum(getattr(self, field.name).nbytes for field in fields(self) if field.name in COLUMNS)

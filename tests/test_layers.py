@@ -1,0 +1,45 @@
+"""A package imports only from lower layers, never sideways (the house plan)."""
+
+import ast
+from pathlib import Path
+
+import hops
+
+LAYERS = [
+    "units errors",
+    "actions registry draws",
+    "trace cluster model",
+    "schedule faults cost metrics",
+    "engine",
+    "config",
+    "api",
+    "calibrate plan goodput sweep integrations",
+    "report viz research testing",
+    "cli",
+]
+LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
+ROOT = Path(hops.__file__).parent
+
+
+def imported_rooms(tree):
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""] if node.module != "hops" else [f"hops.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.startswith("hops."):
+                yield node.lineno, name.split(".")[1]
+
+
+def test_imports_point_downward():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if room.startswith("__"):  # the package's own front door
+            continue
+        for line, other in imported_rooms(ast.parse(path.read_text())):
+            if other != room and other in LAYER_OF and LAYER_OF[other] >= LAYER_OF[room]:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {room} must not import {other}")
+    assert not wrong, "\n".join(wrong)
