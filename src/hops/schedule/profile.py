@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hops.schedule.program import Shape
+from hops.schedule.shape import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,40 +1,18 @@
 """A program is data: for every rank, its actions in order."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from hops.actions import Action
 from hops.errors import ProgramError
+from hops.schedule.check import check
+from hops.schedule.shape import Shape
 
+__all__ = ["Program", "Shape"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What a schedule has to arrange: microbatches per iteration, and the rank of every stage."""
-
-    num_microbatches: int
-    rank_of_stage: tuple[int, ...]
-
-    @classmethod
-    def loop(cls, num_ranks: int, *, num_microbatches: int, chunks: int = 1) -> "Shape":
-        """Stage s on rank s mod ranks (Megatron's interleaved placement for chunks > 1)."""
-        return cls(num_microbatches=num_microbatches, rank_of_stage=tuple(range(num_ranks)) * chunks)
-
-    @classmethod
-    def v(cls, num_ranks: int, *, num_microbatches: int) -> "Shape":
-        """Down the ranks and up again: rank r holds stages r and 2 ranks - 1 - r."""
-        down = tuple(range(num_ranks))
-        return cls(num_microbatches=num_microbatches, rank_of_stage=down + down[::-1])
-
-    @property
-    def num_stages(self) -> int:
-        return len(self.rank_of_stage)
-
-    @property
-    def num_ranks(self) -> int:
-        return max(self.rank_of_stage) + 1
-
-    def stages_of(self, rank: int) -> tuple[int, ...]:
-        """The stages of a rank, in the order of the model: chunk 0, chunk 1, ..."""
-        return tuple(stage for stage, owner in enumerate(self.rank_of_stage) if owner == rank)
+_HEAD = re.compile(r"microbatches (\d+), rank of stage((?: \d+)+)")
+EXPECTED_HEAD = "expected a first line such as 'microbatches 8, rank of stage 0 1 2 3'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +20,7 @@ class Program:
     """The actions of every rank, in the order it runs them.
 
     The text form has one line per rank, actions separated by spaces, and a first line that gives the shape:
-    `microbatches 2, rank of stage 0 1`.
+    `microbatches 2, rank of stage 0 1`. Blank lines and what follows a `#` are left out when it is read.
     """
 
     shape: Shape
@@ -54,10 +32,61 @@ class Program:
         return "\n".join([head, *(" ".join(map(str, actions)) for actions in self.ranks)])
 
     @classmethod
-    def parse(cls, text: str) -> "Program":
-        """Read what `str` prints. Raises ProgramError saying line and word."""
-        raise ProgramError(f"not parsed yet: {text[:20]!r}")
+    def parse(cls, text: str, *, source: str = "program") -> "Program":
+        """Read what `str` prints. Raises ProgramError saying `source:line:word`; the order is left to `check`."""
+        bare = ((number, line.split("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1))
+        lines = [(number, line) for number, line in bare if line]
+        if not lines:
+            raise ProgramError(f"{source}: it is empty, {EXPECTED_HEAD}")
+        number, head = lines[0]
+        shape = _parse_head(head, f"{source}:{number}")
+        rows = lines[1:]
+        if len(rows) != shape.num_ranks:
+            raise ProgramError(
+                f"{source}: got {len(rows)} lines of actions, expected {shape.num_ranks}, one per rank that has a stage"
+            )
+        ranks = tuple(_parse_row(line, f"{source}:{number}") for number, line in rows)
+        return cls(shape=shape, ranks=ranks)
+
+    @classmethod
+    def load(cls, path: Path) -> "Program":
+        """Read and check a program file. Raises ProgramError saying file and line."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProgramError(f"{path}: cannot be read as a program: {error}") from error
+        program = cls.parse(text, source=str(path))
+        try:
+            program.check()
+        except ProgramError as error:
+            raise ProgramError(f"{path}: {error}") from error
+        return program
+
+    def check(self) -> None:
+        """Raise ProgramError, with a mark in the grid, unless it is complete, in order and free of deadlock."""
+        check(self.shape, self.ranks)
 
     @property
     def num_actions(self) -> int:
         return sum(map(len, self.ranks))
+
+
+def _parse_head(line: str, where: str) -> Shape:
+    match = _HEAD.fullmatch(line)
+    if match is None:
+        raise ProgramError(f"{where}: got {line[:40]!r}, {EXPECTED_HEAD}")
+    rank_of_stage = tuple(int(rank) for rank in match[2].split())
+    unused = sorted(set(range(max(rank_of_stage) + 1)) - set(rank_of_stage))
+    if unused:
+        raise ProgramError(f"{where}: rank {unused[0]} has no stage, expected ranks 0 to {max(rank_of_stage)} all used")
+    return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage)
+
+
+def _parse_row(line: str, where: str) -> tuple[Action, ...]:
+    actions = []
+    for word, text in enumerate(line.split(), start=1):
+        try:
+            actions.append(Action.parse(text))
+        except ProgramError as error:
+            raise ProgramError(f"{where}:{word}: {error}") from error
+    return tuple(actions)

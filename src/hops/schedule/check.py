@@ -1,0 +1,118 @@
+"""Whether a program can run: each action there once, on its rank, in order, and no rank waiting for ever."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hops.actions import Action, Op
+from hops.errors import ProgramError
+from hops.schedule.coded import NUM_OPS, Coded
+from hops.schedule.grid import marked_excerpt
+from hops.schedule.order import arrange
+from hops.schedule.shape import Shape
+
+Ranks = Sequence[Sequence[Action]]
+WAITING_RANKS_NAMED = 8
+
+
+def check(shape: Shape, ranks: Ranks) -> None:
+    """Raise ProgramError at the first fault.
+
+    Every (stage, microbatch) has one F, then either one B, or one I and after it one W, all on the stage's rank; and
+    when each rank runs its list, waiting for the message of each action, all lists end.
+    """
+    if len(ranks) != shape.num_ranks:
+        raise ProgramError(f"the program has {len(ranks)} ranks, expected {shape.num_ranks}, one line per rank")
+    coded = Coded.of(shape, ranks)
+    _check_names(coded, ranks)
+    _check_complete(coded, ranks)
+    _check_deadlock(coded, ranks)
+
+
+def _fail(message: str, ranks: Ranks, coded: Coded, position: int) -> ProgramError:
+    rank = int(np.searchsorted(coded.first, position, side="right")) - 1
+    index = position - int(coded.first[rank])
+    grid = marked_excerpt(ranks, {rank: index})
+    return ProgramError(f"rank {rank}, position {index} ({coded.action(position)}): {message}\n{grid}")
+
+
+def _check_names(coded: Coded, ranks: Ranks) -> None:
+    """Stages and microbatches exist, and stages are where they belong."""
+    shape = coded.shape
+    problems = (
+        (coded.stage, shape.num_stages, "stage"),
+        (coded.microbatch, shape.num_microbatches, "microbatch"),
+    )
+    for column, limit, name in problems:
+        outside = np.flatnonzero((column < 0) | (column >= limit))
+        if len(outside):
+            position = int(outside[0])
+            message = f"there is no {name} {column[position]}, expected 0 to {limit - 1}"
+            raise _fail(message, ranks, coded, position)
+    owner = np.array(shape.rank_of_stage)[coded.stage]
+    misplaced = np.flatnonzero(owner != coded.rank)
+    if len(misplaced):
+        position = int(misplaced[0])
+        raise _fail(f"stage {coded.stage[position]} is on rank {owner[position]}", ranks, coded, position)
+
+
+def _check_complete(coded: Coded, ranks: Ranks) -> None:
+    """Each action is there once, and after what it needs from its own rank."""
+    shape = coded.shape
+    count = len(coded.stage)
+    key = coded.kind * shape.num_microbatches + coded.microbatch
+    place = np.full(shape.num_stages * NUM_OPS * shape.num_microbatches, count)
+    place[key[::-1]] = np.arange(count)[::-1]  # the first of its name
+    repeated = np.flatnonzero(place[key] != np.arange(count))
+    if len(repeated):
+        raise _fail("it is there twice", ranks, coded, int(repeated[0]))
+    forward, fused, split, weight = place.reshape(shape.num_stages, NUM_OPS, -1).transpose(1, 0, 2)
+    backward = np.minimum(fused, split)
+
+    def at_first(wrong: np.ndarray, place_of: np.ndarray, message: str) -> None:
+        if wrong.any():
+            stage, microbatch = np.argwhere(wrong)[0]
+            position = int(place_of[stage, microbatch])
+            names = {op.name: Action(int(stage), op, int(microbatch)) for op in (Op.F, Op.B, Op.I, Op.W)}
+            raise _fail(message.format(**names), ranks, coded, position)
+
+    at_first((fused < count) & (split < count), fused, "{B} and {I} are both there, expected one of them")
+    at_first((fused < count) & (weight < count), weight, "{W} is there beside {B}, which includes it")
+    _check_missing(forward == count, "it lacks {F}", ranks, coded)
+    _check_missing(backward == count, "it lacks {B} (or {I} and {W})", ranks, coded)
+    _check_missing((split < count) & (weight == count), "it lacks {W}, which {I} needs", ranks, coded)
+    at_first(backward < forward, backward, "it comes before {F}")
+    at_first((weight < count) & (weight < split), weight, "it comes before {I}")
+
+
+def _check_missing(wrong: np.ndarray, message: str, ranks: Ranks, coded: Coded) -> None:
+    if wrong.any():
+        stage, microbatch = (int(index) for index in np.argwhere(wrong)[0])
+        rank = coded.shape.rank_of_stage[stage]
+        names = {op.name: Action(stage, op, microbatch) for op in (Op.F, Op.B, Op.I, Op.W)}
+        grid = marked_excerpt(ranks, {rank: len(ranks[rank])})
+        raise ProgramError(f"rank {rank} is not complete: {message.format(**names)}\n{grid}")
+
+
+def _check_deadlock(coded: Coded, ranks: Ranks) -> None:
+    """Every list ends. The message tells which action each stuck rank waits at, and for what."""
+    shape = coded.shape
+    unit = [1] * (shape.num_stages * NUM_OPS)
+    order = arrange(coded, unit, [0] * (shape.num_stages - 1), blocking=False)
+    first = coded.first.tolist()
+    stuck = {rank: at - first[rank] for rank, at in enumerate(order.position) if at < first[rank + 1]}
+    if stuck:
+        waits = [_waits(coded, rank, index, ranks) for rank, index in list(stuck.items())[:WAITING_RANKS_NAMED]]
+        more = [f"  and {len(stuck) - len(waits)} more ranks"] if len(stuck) > len(waits) else []
+        text = "\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(ranks, stuck)])
+        raise ProgramError(text)
+
+
+def _waits(coded: Coded, rank: int, index: int, ranks: Ranks) -> str:
+    action = ranks[rank][index]
+    forward = action.op is Op.F
+    stage = action.stage - 1 if forward else action.stage + 1
+    other = coded.shape.rank_of_stage[stage]
+    wanted = {Action(stage, op, action.microbatch) for op in ((Op.F,) if forward else (Op.B, Op.I))}
+    needed = next(found for found in ranks[other] if found in wanted)
+    return f"  rank {rank} waits at {action} for {needed}, position {ranks[other].index(needed)} of rank {other}"

@@ -1,0 +1,58 @@
+"""Compiles a number-crunching function when numba is installed; the same source runs as plain Python when it is not."""
+
+from collections.abc import Callable
+from functools import cached_property
+from importlib.util import find_spec
+from types import FunctionType
+from typing import Generic, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kernel(Generic[P, R]):
+    """A function over integers and arrays. Calling it runs Python, which takes lists as well (and is faster on them).
+
+    `fast` is the compiled form, which takes NumPy arrays. It is compiled (or read from numba's cache) at the first
+    access, since importing numba costs half a second that a short run never earns back. Kernels may call kernels.
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    @cached_property
+    def fast(self) -> Callable[P, R]:
+        """The compiled function; the plain one without numba."""
+        if not available():
+            return self.function
+        from numba import njit  # type: ignore[import-untyped,unused-ignore]
+
+        return cast("Callable[P, R]", njit(cache=True)(_with_compiled_callees(self.function)))
+
+
+def _with_compiled_callees(function: Callable[P, R]) -> FunctionType:
+    """A copy of the function in which the kernels that it calls by name are compiled ones."""
+    assert isinstance(function, FunctionType), f"{function!r} is no plain function"
+    called = set(function.__code__.co_names)
+    names = {
+        name: value.fast if name in called and isinstance(value, Kernel) else value
+        for name, value in function.__globals__.items()
+    }
+    copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    copy.__qualname__ = function.__qualname__
+    copy.__module__ = function.__module__
+    return copy
+
+
+def available() -> bool:
+    """Whether numba is installed (the extra `fast`)."""
+    return find_spec("numba") is not None
+
+
+def kernel(function: Callable[P, R]) -> Kernel[P, R]:
+    """Decorator: make the function a Kernel."""
+    return Kernel(function)

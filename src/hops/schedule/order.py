@@ -1,0 +1,156 @@
+"""The longest path through a program: every rank runs its list, waiting for each action's message.
+
+Messages need no list: an action of stage s takes one (F from stage s - 1, B or I from stage s + 1), and sends at most
+one, so that each message has a slot of its own, and each slot one rank that can wait for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hops.actions import Op
+from hops.schedule.coded import NUM_OPS, Coded, IntArray
+from hops.schedule.jit import kernel
+from hops.schedule.shape import Shape
+
+Ints = Sequence[int] | IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """Where actions take messages from, and put them. Lists have one value per kind (stage * 4 + op); -1: none.
+
+    Attributes:
+        source, target: the slot of microbatch 0; microbatch m has the slot m further on.
+        target_rank: the rank that the sent message is for.
+        hop: index of the pair of stages (s, s + 1) that the taken and the sent message cross.
+    """
+
+    source: list[int]
+    target: list[int]
+    target_rank: list[int]
+    source_hop: list[int]
+    target_hop: list[int]
+
+    @classmethod
+    def of(cls, shape: Shape) -> "Wiring":
+        stages, size = shape.num_stages, shape.num_microbatches
+        none = [-1] * (stages * NUM_OPS)
+        wiring = cls(source=none[:], target=none[:], target_rank=none[:], source_hop=none[:], target_hop=none[:])
+        for stage in range(stages):
+            for op in (Op.F, Op.B, Op.I):
+                step = 1 if op is Op.F else -1
+                kind = stage * NUM_OPS + op
+                row = 0 if op is Op.F else stages
+                if 0 <= stage - step < stages:
+                    wiring.source[kind] = (row + stage) * size
+                    wiring.source_hop[kind] = min(stage, stage - step)
+                if 0 <= stage + step < stages:
+                    wiring.target[kind] = (row + stage + step) * size
+                    wiring.target_rank[kind] = shape.rank_of_stage[stage + step]
+                    wiring.target_hop[kind] = min(stage, stage + step)
+        return wiring
+
+
+@kernel
+def run(  # noqa: PLR0917 (numba takes positions)
+    first: Ints,
+    kind: Ints,
+    microbatch: Ints,
+    duration: Ints,
+    source: Ints,
+    target: Ints,
+    target_rank: Ints,
+    on_the_way: Ints,
+    receive: Ints,
+    send: Ints,
+    arrival: list[int] | IntArray,
+    start: list[int] | IntArray,
+    position: list[int] | IntArray,
+    waits_for: list[int] | IntArray,
+    stack: list[int] | IntArray,
+) -> None:
+    """Fill `start` (per action), and `position` (per rank: first action that could not start; all ran if it is past).
+
+    `first` has one value per rank and one more: where its actions begin. `kind` and `microbatch` have one per action.
+    Per kind: `duration`; `source`, `target` and `target_rank` (see Wiring); `on_the_way`, how long its message is under
+    way while both ranks work on; `receive` and `send`, how long taking and sending keep the rank busy, where a send and
+    the taking that follows it run at once. `arrival` has one value per slot, all -1 before. Per rank, before: `position`
+    as in `first`, `waits_for` -1, and `stack` all ranks in any order.
+    """
+    ranks = len(first) - 1
+    free = [0] * ranks
+    busy = [0] * ranks
+    height = ranks
+    while height > 0:
+        height -= 1
+        rank = stack[height]
+        now = free[rank]
+        sending = busy[rank]
+        here = position[rank]
+        end = first[rank + 1]
+        while here < end:
+            what = kind[here]
+            slot = source[what]
+            if slot >= 0:
+                slot += microbatch[here]
+                arrived = arrival[slot]
+                if arrived < 0:
+                    waits_for[rank] = slot
+                    break
+                now = max(now, arrived) + receive[what]
+            now = max(now, sending)
+            start[here] = now
+            now += duration[what]
+            slot = target[what]
+            if slot >= 0:
+                slot += microbatch[here]
+                arrival[slot] = now + on_the_way[what]
+                sending = now + send[what]
+                other = target_rank[what]
+                if waits_for[other] == slot:
+                    waits_for[other] = -1
+                    stack[height] = other
+                    height += 1
+            here += 1
+        position[rank] = here
+        free[rank] = now
+        busy[rank] = sending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Order:
+    """When every action of a program starts; `position` per rank is its first action that never could."""
+
+    start: IntArray
+    position: list[int]
+
+
+def arrange(coded: Coded, duration: list[int], hop: list[int], *, blocking: bool) -> Order:
+    """Run the program with durations per kind and hops per pair of neighbouring stages, in any unit of time."""
+    wiring = Wiring.of(coded.shape)
+    stages, ranks = coded.shape.num_stages, coded.shape.num_ranks
+    crossing = [hop[index] if index >= 0 else 0 for index in wiring.target_hop]
+    taking = [hop[index] if index >= 0 else 0 for index in wiring.source_hop]
+    none = [0] * len(duration)
+    start = [0] * len(coded.stage)
+    position = coded.first[:-1].tolist()
+    run(
+        coded.first.tolist(),
+        coded.kind.tolist(),
+        coded.microbatch.tolist(),
+        duration,
+        wiring.source,
+        wiring.target,
+        wiring.target_rank,
+        none if blocking else crossing,
+        taking if blocking else none,
+        crossing if blocking else none,
+        [-1] * (2 * stages * coded.shape.num_microbatches),
+        start,
+        position,
+        [-1] * ranks,
+        list(range(ranks)),
+    )
+    return Order(start=np.array(start, dtype=np.int64), position=position)
