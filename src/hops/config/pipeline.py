@@ -1,0 +1,136 @@
+"""The pipeline section: what is trained, cut into which stages, in which order."""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_serializer, model_validator
+
+from hops.config.distributions import Factors, Time
+from hops.config.fields import Bytes, Count, Flag, Name, Section, Size, named, problem
+from hops.schedule import SCHEDULERS, Scheduler
+
+T = TypeVar("T")
+Precision = Literal["bf16", "fp16", "fp32"]
+Recompute = Literal["none", "selective", "full"]
+Attention = Literal["unfused", "flash"]
+PeerToPeer = Literal["overlapped", "blocking", "blocking_fused"]
+
+
+def _one_or_each(value: object) -> str:
+    return "<each>" if isinstance(value, (list, tuple)) else "<one>"
+
+
+Times = Annotated[
+    Annotated[Time, Tag("<one>")] | Annotated[tuple[Time, ...], Tag("<each>")],
+    Discriminator(_one_or_each),
+]
+StageBytes = Annotated[
+    Annotated[Bytes, Tag("<one>")] | Annotated[tuple[Bytes, ...], Tag("<each>")],
+    Discriminator(_one_or_each),
+]
+Partition = Annotated[
+    Annotated[Literal["even", "balanced"], Tag("<one>")] | Annotated[tuple[Count, ...], Tag("<each>")],
+    Discriminator(_one_or_each),
+]
+
+
+def per_stage(value: T | tuple[T, ...], num_stages: int) -> tuple[T, ...]:
+    """One value per stage, of a field that gives one for all stages or a list."""
+    return value if isinstance(value, tuple) else (value,) * num_stages
+
+
+class ScheduleChoice(Section):
+    """A schedule, with its own parameters beside its name."""
+
+    name: Name = Field(description="name of the schedule (`hops list schedules`)")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="the schedule's own parameters")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, value: object) -> object:
+        if isinstance(value, dict) and "parameters" not in value:
+            own = {key: each for key, each in value.items() if key != "name"}
+            return {"parameters": own, **{key: each for key, each in value.items() if key == "name"}}
+        return value
+
+    def make(self) -> Scheduler:
+        """A new scheduler of that name with these parameters. Raises UsageError if there is none."""
+        return SCHEDULERS.get(self.name)(**self.parameters)
+
+    @model_serializer
+    def _flat(self) -> dict[str, Any]:
+        return {"name": self.name, **self.parameters}
+
+
+class ModelChoice(Section):
+    """A transformer: by name, by shape, or by name with some of the shape changed; in Megatron-LM's words.
+
+    After loading, every field but `name` has its value.
+    """
+
+    name: Name | None = Field(default=None, description="a known model (`hops list models`)")
+    num_layers: Count | None = Field(default=None, description="transformer layers")
+    hidden_size: Count | None = Field(default=None, description="width of the residual stream")
+    num_attention_heads: Count | None = Field(default=None, description="attention heads")
+    num_query_groups: Count | None = Field(default=None, description="key/value heads (grouped-query attention)")
+    ffn_hidden_size: Count | None = Field(default=None, description="width of the MLP")
+    gated_mlp: Flag | None = Field(default=None, description="gated MLP (SwiGLU): three matrices and not two")
+    vocab_size: Size | None = Field(default=None, description="entries of the vocabulary, padding included")
+
+
+class StageTimes(Section):
+    """Stated times and sizes: each is one value for all stages, or a list with one per stage."""
+
+    forward: Times = Field(description="F")
+    backward: Times | None = Field(default=None, description="B, the full backward; I and W each take half of it")
+    input_backward: Times | None = Field(default=None, description="I, the backward for inputs")
+    weight_backward: Times | None = Field(default=None, description="W, the backward for weights")
+    message: StageBytes = Field(default=0, description="what F and B or I send to the neighbouring stage")
+    activation: StageBytes = Field(default=0, description="memory that F allocates per microbatch")
+    kept_for_weight: StageBytes = Field(default=0, description="the part of it that stays between I and W")
+    weights: StageBytes = Field(default=0, description="memory of the weights")
+    gradients: StageBytes = Field(default=0, description="memory of the gradients")
+    optimizer_state: StageBytes = Field(default=0, description="memory of the optimizer's states")
+
+    @model_validator(mode="after")
+    def _backward_is_known(self) -> "StageTimes":
+        halves = (self.input_backward is not None) + (self.weight_backward is not None)
+        if halves == 1:
+            given, other = ("input_backward", "weight_backward")
+            if self.input_backward is None:
+                given, other = other, given
+            raise problem(f"got {given} without {other}, expected both or neither", f"add {other}")
+        if halves == 0 and self.backward is None:
+            raise problem("no backward time, expected backward, or input_backward and weight_backward", "add one")
+        return self
+
+
+ScheduleField = Annotated[ScheduleChoice, BeforeValidator(named)]
+ModelField = Annotated[ModelChoice, BeforeValidator(named)]
+
+
+class Pipeline(Section):
+    """What one iteration trains, cut into which stages, in which order."""
+
+    model: ModelField | None = Field(default=None, description="the model; or stage_times")
+    stage_times: StageTimes | None = Field(default=None, description="stated times instead of a model")
+    schedule: ScheduleField = Field(default=ScheduleChoice(name="1f1b"), description="order of the actions")
+    microbatches: Count = Field(description="microbatches per iteration and pipeline")
+    microbatch_size: Count = Field(default=1, description="samples per microbatch")
+    sequence_length: Size | None = Field(default=None, description="tokens per sample; default: the model's own")
+    partition: Partition = Field(default="even", description="layers of each stage: even, balanced, or a list")
+    precision: Precision = Field(default="bf16", description="number format of weights and activations")
+    attention: Attention = Field(default="flash", description="flash, or unfused: heads x sequence^2 scores in memory")
+    recompute: Recompute = Field(default="none", description="activations that backward computes again")
+    split_overhead: Annotated[float, Field(strict=True, ge=1, le=100)] = Field(
+        default=1.0, description="(I + W) / B: what splitting the backward costs"
+    )
+    p2p: PeerToPeer = Field(default="overlapped", description="whether messages keep both ranks busy")
+    jitter: Factors | None = Field(default=None, description="random factor on the time of every action")
+
+    @model_validator(mode="after")
+    def _one_source_of_times(self) -> "Pipeline":
+        if self.model is None and self.stage_times is None:
+            raise problem("neither model nor stage_times, expected one of them", "add model: gpt2-medium, for example")
+        if self.model is not None and self.stage_times is not None:
+            raise problem("got both model and stage_times, expected one of them", "remove one")
+        return self
