@@ -1,4 +1,4 @@
-"""Random draws: named distributions, each fed by a generator that belongs to one purpose.
+"""A draw comes from a distribution fed by a generator that belongs to one purpose.
 
 A generator is made from the run's seed, a purpose and indices (iteration, stage, op ...), so that
 switching one part on, or changing the schedule, never moves the draws of another part.
@@ -26,7 +26,11 @@ def generator(seed: int, purpose: str, *indices: int) -> np.random.Generator:
 
 
 class Distribution(ABC):
-    """A distribution of non-negative times (seconds) or factors."""
+    """A distribution of non-negative times (seconds) or factors.
+
+    Members are frozen and check their parameters when made (UsageError). From generators in the same state, the first
+    n of m > n draws are the n draws, so that a longer iteration does not move the draws of a shorter one.
+    """
 
     @property
     @abstractmethod
@@ -36,3 +40,7 @@ class Distribution(ABC):
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draw `size` values, shape (size,)."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> "Distribution":
+        """The distribution of `factor` (> 0) times a draw; from the same generator it draws `factor` times the same."""
