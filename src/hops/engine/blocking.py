@@ -1,0 +1,135 @@
+"""Blocking messages: a rendezvous starts when send and receive are both posted, and keeps both ranks busy.
+
+A rank posts a send when the action that produced it ends, and a receive when its next action needs one. With `fused`
+pairs (Megatron-LM's send_forward_recv_backward and its kin) it posts, together with a send, the next receive that it
+needs before it sends again: from the same peer with one stage per rank, from any peer with several, as Megatron-LM's
+interleaved schedule does. A policy's ranks receive whatever is offered while they are idle, since nobody knows what
+they will ask for.
+"""
+
+from typing import NamedTuple
+
+from hops.actions import Action
+from hops.cluster import Network
+from hops.cost import CostModel
+from hops.engine.iteration import Iteration
+from hops.engine.orders import Order
+from hops.engine.run import Run
+from hops.engine.settings import P2P, Settings
+from hops.engine.wiring import Message, Wiring
+
+ANY = -2  # a policy's rank receives from anybody
+NOBODY = -1
+
+
+class _Offer(NamedTuple):
+    """A posted send."""
+
+    iteration: Iteration
+    message: Message
+
+
+class BlockingRun(Run):
+    """A run whose messages keep sender and receiver busy."""
+
+    def __init__(self, order: Order, wiring: Wiring, costs: CostModel, network: Network, settings: Settings) -> None:
+        super().__init__(order, wiring, costs, network, settings)
+        ranks = wiring.shape.num_ranks
+        self._fused = settings.p2p is P2P.BLOCKING_FUSED
+        self._any_peer = wiring.shape.num_stages > ranks
+        self._outstanding = [0] * ranks  # transfers the rank has posted or carries out
+        self._offers: list[list[_Offer]] = [[] for _ in range(ranks)]  # by receiving rank, first posted first
+        self._wanted: list[set[tuple[int, int]]] = [set() for _ in range(ranks)]  # (iteration, key) posted receives
+        self._open_to = [NOBODY] * ranks  # whom a policy's rank receives from, besides
+
+    def advance(self, rank: int) -> None:
+        if self.busy[rank] or self.left[rank] or self._outstanding[rank]:
+            return
+        iteration = self.current[rank]
+        action = self.order.peek(rank)
+        if action is None:
+            if self.order.is_done(rank):
+                self.end_iteration(rank)
+            else:
+                self._open(rank, ANY)
+        elif self.order.can_start(iteration, rank, action):
+            self._open_to[rank] = NOBODY
+            self.order.take(rank)
+            self.start(rank, action)
+        else:
+            self._want(rank, iteration, self._key_of(action))
+
+    def emit(self, rank: int, iteration: Iteration, message: Message) -> None:
+        self._outstanding[rank] += 1
+        if self._fused:
+            self._want_with(rank, iteration, message)
+        offer = _Offer(iteration, message)
+        self._offers[message.target].append(offer)
+        self._match(message.target)
+
+    def received(self, iteration: Iteration, message: Message, sent_ns: int) -> None:
+        super().received(iteration, message, sent_ns)
+        for rank in (message.source, message.target):
+            self._outstanding[rank] -= 1
+            if not self._outstanding[rank]:
+                self._open_to[rank] = NOBODY
+                self.loop.wake(rank)
+
+    def _want_with(self, rank: int, iteration: Iteration, message: Message) -> None:
+        """Post the receive that is fused with this send, if there is one."""
+        key = self.order.next_receive(rank, iteration)
+        if key is None:
+            self._open(rank, message.target)
+        elif self._any_peer or self._source(key) == message.target:
+            self._want(rank, iteration, key)
+
+    def _want(self, rank: int, iteration: Iteration, key: int) -> None:
+        """Post a receive; the rank is busy until it is there."""
+        self._wanted[rank].add((iteration.number, key))
+        self._outstanding[rank] += 1
+        self._match(rank)
+
+    def _open(self, rank: int, peer: int) -> None:
+        """Let a policy's rank receive what is offered; it is not held up by that until something comes."""
+        if self.order.is_policy:
+            self._open_to[rank] = peer
+            self._match(rank)
+
+    def _match(self, rank: int) -> None:
+        """Start the transfers to `rank` that both sides have posted."""
+        for offer in list(self._offers[rank]):
+            iteration, message = offer
+            posted = (iteration.number, message.key)
+            if posted in self._wanted[rank]:
+                self._wanted[rank].remove(posted)
+            elif self._open_to[rank] in (ANY, message.source):
+                self._open_to[rank] = NOBODY
+                self._outstanding[rank] += 1
+            else:
+                continue
+            self._offers[rank].remove(offer)
+            self.transmit(iteration, message)
+
+    def _key_of(self, action: Action) -> int:
+        return self.wiring.needs[action.stage][action.op] + action.microbatch
+
+    def _source(self, key: int) -> int:
+        """The rank that a message comes from."""
+        stage, is_gradient, _ = self.wiring.key_of(key)
+        return self.wiring.shape.rank_of_stage[stage + 1 if is_gradient else stage - 1]
+
+    def waits_for(self, rank: int) -> str:
+        sends = [
+            f"waits to send the output of {Action(message.stage, message.op, message.microbatch)} to rank {target}"
+            for target, offers in enumerate(self._offers)
+            for _, message in offers
+            if message.source == rank
+        ]
+        return "; ".join([*sends, *([] if sends else [super().waits_for(rank)])])
+
+    def advice(self) -> str:
+        if self._fused:
+            return "with blocking messages this order cannot run; try p2p: overlapped"
+        return (
+            "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does) or overlapped"
+        )

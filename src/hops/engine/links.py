@@ -1,0 +1,87 @@
+"""Links share their bandwidth equally among the messages on them, at each instant.
+
+A message holds every link of its route while its bytes move, at the rate of the tightest one. When a message joins
+or leaves, those that share a link with it are re-rated. After its last byte a message needs the route's latency.
+Source of the model: progressive filling without redistribution, the equal-share rule of the design document.
+"""
+
+from collections.abc import Callable
+from math import ceil, isfinite
+from typing import Any
+
+from hops.cluster import Network
+from hops.engine.loop import Loop
+
+_ROUNDING_NS = 1e-6  # a finish computed this close above a whole nanosecond is that nanosecond
+
+
+class _Transfer:
+    """Bytes on their way."""
+
+    __slots__ = ("arrive", "links", "rate", "remaining", "since_ns", "version")
+
+    def __init__(self, links: tuple[int, ...], num_bytes: int, arrive: tuple[Any, ...]) -> None:
+        self.links = links
+        self.remaining = float(num_bytes)
+        self.rate = 0.0  # bytes per ns
+        self.since_ns = 0
+        self.version = 0
+        self.arrive = arrive  # (delay_ns, handler, arguments)
+
+
+class Links:
+    """The links of a network, with what is on them now."""
+
+    def __init__(self, loop: Loop, network: Network) -> None:
+        self._loop = loop
+        self._per_ns = [link.bandwidth / 1e9 for link in network.links]
+        self._on: list[list[_Transfer]] = [[] for _ in network.links]
+        self._shared = {
+            pair: tuple(index for index in route.links if isfinite(network.links[index].bandwidth))
+            for pair, route in network.routes.items()
+        }
+
+    def send(
+        self, pair: tuple[int, int], num_bytes: int, delay_ns: int, handler: Callable[..., None], *arguments: Any
+    ) -> None:
+        """Move bytes from rank to rank now, then call `handler(*arguments)` `delay_ns` after the last byte left."""
+        links = self._shared[pair]
+        if num_bytes and links:
+            self._join(_Transfer(links, num_bytes, (delay_ns, handler, arguments)))
+        elif delay_ns:
+            self._loop.at(self._loop.now + delay_ns, handler, *arguments)
+        else:
+            handler(*arguments)
+
+    def _join(self, transfer: _Transfer) -> None:
+        transfer.since_ns = self._loop.now
+        for link in transfer.links:
+            self._on[link].append(transfer)
+        self._rerate(transfer.links)
+
+    def _finish(self, transfer: _Transfer, version: int) -> None:
+        if version != transfer.version:
+            return  # it was re-rated since; a later event stands for it
+        for link in transfer.links:
+            self._on[link].remove(transfer)
+        self._rerate(transfer.links)
+        delay_ns, handler, arguments = transfer.arrive
+        if delay_ns:
+            self._loop.at(self._loop.now + delay_ns, handler, *arguments)
+        else:
+            handler(*arguments)
+
+    def _rerate(self, links: tuple[int, ...]) -> None:
+        """Give every message on these links its present rate and finish."""
+        on, per_ns, now = self._on, self._per_ns, self._loop.now
+        affected = dict.fromkeys(transfer for link in links for transfer in on[link])
+        for transfer in affected:
+            rate = min(per_ns[link] / len(on[link]) for link in transfer.links)
+            if rate == transfer.rate:
+                continue
+            transfer.remaining -= (now - transfer.since_ns) * transfer.rate
+            transfer.since_ns = now
+            transfer.rate = rate
+            transfer.version += 1
+            left_ns = max(0, ceil(transfer.remaining / rate - _ROUNDING_NS))
+            self._loop.at(now + left_ns, self._finish, transfer, transfer.version)

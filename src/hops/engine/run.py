@@ -1,0 +1,190 @@
+"""A run under way: ranks take their next action, actions take time, messages arrive.
+
+`Run` holds what all modes share; how an output reaches the next stage is in `overlapped` and `blocking`.
+A rank looks for work only when it becomes idle or something arrives for it.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from hops.actions import Action, Op
+from hops.cluster import Network
+from hops.cost import CostModel
+from hops.engine.iteration import Iteration, draw_delays, draw_durations
+from hops.engine.links import Links
+from hops.engine.loop import Loop
+from hops.engine.orders import Order
+from hops.engine.recorder import Recorder
+from hops.engine.settings import Settings
+from hops.engine.step import Step
+from hops.engine.wiring import Message, Wiring
+from hops.errors import StalledError
+from hops.trace import LinkMeta, Stream, Trace, TraceMeta
+
+
+class Run(ABC):
+    """One simulation. Everything indexed by rank is a list; everything about an iteration is in `Iteration`."""
+
+    def __init__(self, order: Order, wiring: Wiring, costs: CostModel, network: Network, settings: Settings) -> None:
+        ranks = wiring.shape.num_ranks
+        self.order, self.wiring, self.costs, self.network, self.settings = order, wiring, costs, network, settings
+        self.loop = Loop(ranks)
+        self.loop.decide = self.advance
+        self.links = Links(self.loop, network)
+        self.recorder = Recorder()
+        self.busy = bytearray(ranks)
+        self.left = bytearray(ranks)  # ranks that have ended their current iteration
+        self.iterations: dict[int, Iteration] = {}
+        self.steps: dict[int, Step] = {}
+        self.gone: dict[int, int] = {}  # how many ranks are through with an iteration
+        self.current: list[Iteration] = []
+        self.message_bytes = [
+            [costs.message_bytes(stage, op) for op in (Op.F, Op.B, Op.I)] for stage in range(wiring.shape.num_stages)
+        ]
+
+    def run(self) -> Trace:
+        """Simulate all iterations. Raises StalledError if ranks still wait when nothing is left to happen."""
+        for rank in range(self.wiring.shape.num_ranks):
+            self.current.append(self._iteration(0))
+            self.order.begin(rank, self.current[rank])
+            self.loop.wake(rank)
+        self.loop.run()
+        self._check_finished()
+        return self.recorder.trace(self._meta(), np.asarray(self.message_bytes, dtype=np.int64))
+
+    @abstractmethod
+    def advance(self, rank: int) -> None:
+        """Let an idle rank start what it can."""
+
+    @abstractmethod
+    def emit(self, rank: int, iteration: Iteration, message: Message) -> None:
+        """An action of `rank` has ended whose output another rank needs."""
+
+    def start(self, rank: int, action: Action) -> None:
+        """Begin an action now."""
+        iteration = self.current[rank]
+        stage, op, microbatch = action
+        self.busy[rank] = 1
+        now = self.loop.now
+        end = now + iteration.duration_ns[stage][op][microbatch]
+        self.loop.at(end, self.finish, rank, iteration, action, now)
+
+    def finish(self, rank: int, iteration: Iteration, action: Action, start_ns: int) -> None:
+        """An action ends: record it, pass its output on, let the rank go on."""
+        stage, op, microbatch = action
+        self.recorder.row(Stream.COMPUTE, iteration.number, stage, op, microbatch, start_ns, self.loop.now)
+        self.busy[rank] = 0
+        base = self.wiring.brings[stage][op]
+        if base >= 0:
+            if self.wiring.local[stage][op]:
+                self.deliver(rank, iteration, base + microbatch)
+            else:
+                message = Message(rank, self.wiring.target[stage][op], stage, op, microbatch, base + microbatch)
+                self.emit(rank, iteration, message)
+        self.order.finished(rank, action)
+        self.loop.wake(rank)
+
+    def transmit(self, iteration: Iteration, message: Message) -> None:
+        """Put a message on its links now; `received` is called at its delivery."""
+        size = self.message_bytes[message.stage][message.op]
+        delay = iteration.delay_ns[message.key]
+        self.links.send((message.source, message.target), size, delay, self.received, iteration, message, self.loop.now)
+
+    def received(self, iteration: Iteration, message: Message, sent_ns: int) -> None:
+        """A message is delivered: record it and wake the receiver."""
+        _, target, stage, op, microbatch, key = message
+        self.recorder.row(Stream.MESSAGE, iteration.number, stage, op, microbatch, sent_ns, self.loop.now)
+        self.deliver(target, iteration, key)
+
+    def deliver(self, rank: int, iteration: Iteration, key: int) -> None:
+        """Something that a stage of `rank` needs is there."""
+        iteration.arrived[key] = 1
+        self.order.arrived(rank, iteration, key)
+        if not self.busy[rank]:
+            self.loop.wake(rank)
+
+    def end_iteration(self, rank: int) -> None:
+        """The rank has run all its actions of the iteration (called once per iteration and rank)."""
+        self.left[rank] = 1
+        self._step(self.current[rank].number).finished(rank)
+
+    def _go_on(self, rank: int) -> None:
+        """The rank may start its next iteration."""
+        number = self.current[rank].number
+        self.gone[number] = self.gone.get(number, 0) + 1
+        if self.gone[number] == self.wiring.shape.num_ranks:
+            del self.iterations[number], self.steps[number], self.gone[number]
+            if self.settings.on_iteration is not None:
+                self.settings.on_iteration(number)
+        if number + 1 < self.settings.iterations:
+            self.left[rank] = 0
+            self.current[rank] = self._iteration(number + 1)
+            self.order.begin(rank, self.current[rank])
+            self.loop.wake(rank)
+
+    def _iteration(self, number: int) -> Iteration:
+        if number not in self.iterations:
+            seed, wiring = self.settings.seed, self.wiring
+            durations = draw_durations(number, wiring, self.costs, seed)
+            delays = draw_delays(number, wiring, self.network, seed)
+            self.iterations[number] = Iteration(number, wiring, durations, delays)
+        return self.iterations[number]
+
+    def _step(self, number: int) -> Step:
+        if number not in self.steps:
+            owners = self.wiring.shape.rank_of_stage
+            costs = self.costs.step(number, self.settings.seed)
+            ends = (owners[0], owners[-1])
+            ranks = self.wiring.shape.num_ranks
+            self.steps[number] = Step(
+                self.loop, self.recorder, costs, number=number, tied=ends, num_ranks=ranks, go=self._go_on
+            )
+        return self.steps[number]
+
+    def _check_finished(self) -> None:
+        last = self.settings.iterations - 1
+        stuck = [rank for rank, it in enumerate(self.current) if it.number < last or not self.left[rank]]
+        if stuck:
+            lines = [f"  rank {rank}: {self.waits_for(rank)}" for rank in range(len(self.current))]
+            raise StalledError(
+                f"the run stalled at {self.loop.now / 1e6:.3f} ms: nothing is left to happen, but ranks still wait\n"
+                + "\n".join(lines)
+                + f"\n{self.advice()}"
+            )
+
+    def waits_for(self, rank: int) -> str:
+        """What keeps the rank from going on, for messages."""
+        number = self.current[rank].number
+        if self.left[rank]:
+            return f"has ended iteration {number} and waits for the others"
+        action = self.order.peek(rank)
+        if action is None:
+            return "its policy returned no action although work is left"
+        return f"next is {action}, which waits for {self._missing(action)}"
+
+    def advice(self) -> str:
+        """How to get rid of a stall, for messages."""
+        return "check the program: each rank's order must be possible given the others' (hops schedule check)"
+
+    def _missing(self, action: Action) -> str:
+        stage, op, microbatch = action
+        producer = self.wiring.producer(stage, op)
+        if producer is None:
+            return "its own rank's earlier actions"
+        what = f"{producer}F{microbatch}" if op is Op.F else f"the gradient of {producer}B{microbatch}"
+        return f"{what} from rank {self.wiring.shape.rank_of_stage[producer]}"
+
+    def _meta(self) -> TraceMeta:
+        ranks = range(self.wiring.shape.num_ranks)
+        pairs = {(a, b) for a, b in self.network.routes if a in ranks and b in ranks}
+        return TraceMeta(
+            source="simulated",
+            schedule=self.settings.schedule,
+            num_microbatches=self.wiring.shape.num_microbatches,
+            rank_of_stage=self.wiring.shape.rank_of_stage,
+            devices=self.settings.devices or tuple(f"rank{rank}" for rank in ranks),
+            hosts=self.settings.hosts or tuple(f"host{rank}" for rank in ranks),
+            links=tuple(LinkMeta(name=link.name, bandwidth=link.bandwidth) for link in self.network.links),
+            routes={pair: self.network.routes[pair].links for pair in sorted(pairs)},
+        )

@@ -1,0 +1,93 @@
+"""The end of an iteration: reductions, optimizer step, the host's gap, and who waits for whom.
+
+After its last action a rank reduces its gradients over the data-parallel group; the ranks of the first and the last
+stage then all-reduce the gradients of tied embeddings. Synchronized (Megatron-LM's order): all ranks meet for the
+global gradient norm, step, meet again, and start the next iteration together. Otherwise each goes on alone.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hops.actions import Op
+from hops.cost import StepCosts
+from hops.engine.iteration import to_ns
+from hops.engine.loop import Loop
+from hops.engine.recorder import Recorder
+from hops.trace import Stream
+
+
+class Step:
+    """The end of iteration `number`. `finished(rank)`: a rank ran its last action; `go(rank)`: it may go on."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        recorder: Recorder,
+        costs: StepCosts,
+        *,
+        number: int,
+        tied: tuple[int, int],
+        num_ranks: int,
+        go: Callable[[int], None],
+    ) -> None:
+        self._loop, self._recorder, self._number, self._go = loop, recorder, number, go
+        self._grad_ns = _per_rank(costs.grad_reduce_s, num_ranks)
+        self._optimizer_ns = _per_rank(costs.optimizer_s, num_ranks)
+        self._tied_ns, self._host_ns = to_ns(np.asarray([costs.tied_reduce_s, costs.host_s])).tolist()
+        self._tied = tied if self._tied_ns and tied[0] != tied[1] else ()
+        self._tied_waiting: list[int] = []
+        self._synchronized = costs.synchronized
+        self._num_ranks = num_ranks
+        self._at_norm: list[int] = []
+        self._at_end: list[int] = []
+
+    def finished(self, rank: int) -> None:
+        """The rank ran its last action of the iteration."""
+        self._lane(rank, Stream.COLLECTIVE, Op.GRAD_REDUCE, self._grad_ns[rank], self._reduced)
+
+    def _reduced(self, rank: int) -> None:
+        if rank not in self._tied:
+            self._at_gradient_norm(rank)
+            return
+        self._tied_waiting.append(rank)
+        if len(self._tied_waiting) == 2:  # both ends are there
+            for end in self._tied_waiting:
+                self._lane(end, Stream.COLLECTIVE, Op.TIED_REDUCE, self._tied_ns, self._at_gradient_norm)
+
+    def _at_gradient_norm(self, rank: int) -> None:
+        for ready in self._meet(self._at_norm, rank):
+            self._lane(ready, Stream.COMPUTE, Op.OPTIMIZER, self._optimizer_ns[ready], self._stepped)
+
+    def _stepped(self, rank: int) -> None:
+        for ready in self._meet(self._at_end, rank):
+            self._lane(ready, Stream.HOST, Op.HOST, self._host_ns, self._go)
+
+    def _meet(self, waiting: list[int], rank: int) -> list[int]:
+        """The ranks that may go on now that this one has come: everybody at once, or just itself."""
+        if not self._synchronized:
+            return [rank]
+        waiting.append(rank)
+        return sorted(waiting) if len(waiting) == self._num_ranks else []
+
+    def _lane(self, rank: int, stream: Stream, op: Op, length_ns: int, then: Callable[[int], None]) -> None:
+        """Spend time on one stream of the rank, then call `then(rank)`."""
+        if not length_ns:
+            then(rank)
+            return
+        now = self._loop.now
+        self._recorder.row(stream, self._number, rank, op, 0, now, now + length_ns)
+        self._loop.at(now + length_ns, then, rank)
+
+    def awaited(self) -> str:
+        """What ranks at the end of this iteration wait for, for messages."""
+        there = sorted({*self._tied_waiting, *self._at_norm, *self._at_end})
+        return f"ranks {', '.join(map(str, there))} have ended iteration {self._number} and wait for the others"
+
+
+def _per_rank(seconds: tuple[float, ...], num_ranks: int) -> list[int]:
+    if not seconds:
+        return [0] * num_ranks
+    assert len(seconds) == num_ranks, f"step costs have {len(seconds)} values, expected one per rank ({num_ranks})"
+    nanoseconds: list[int] = to_ns(np.asarray(seconds)).tolist()
+    return nanoseconds

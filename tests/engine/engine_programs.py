@@ -1,0 +1,30 @@
+"""Programs written out by hand, so that engine tests need no built-in schedule."""
+
+from hops.actions import Action, Op
+from hops.schedule import Program, Shape
+
+
+def program(text, *, microbatches, rank_of_stage):
+    """A program from one line of actions per rank."""
+    ranks = tuple(tuple(Action.parse(word) for word in line.split()) for line in text.strip().splitlines())
+    return Program(shape=Shape(num_microbatches=microbatches, rank_of_stage=rank_of_stage), ranks=ranks)
+
+
+def one_f_one_b(ranks, microbatches, *, split=False):
+    """1F1B with full backwards, or with each B replaced by I and W."""
+
+    def backward(rank, microbatch):
+        if split:
+            return [Action(rank, Op.I, microbatch), Action(rank, Op.W, microbatch)]
+        return [Action(rank, Op.B, microbatch)]
+
+    lines = []
+    for rank in range(ranks):
+        warmup = min(ranks - 1 - rank, microbatches)
+        line = [Action(rank, Op.F, mb) for mb in range(warmup)]
+        for mb in range(microbatches):
+            if mb + warmup < microbatches:
+                line.append(Action(rank, Op.F, mb + warmup))
+            line.extend(backward(rank, mb))
+        lines.append(tuple(line))
+    return Program(shape=Shape.loop(ranks, num_microbatches=microbatches), ranks=tuple(lines))
