@@ -34,7 +34,7 @@ class Recorder:
     def row(
         self, stream: int, iteration: int, where: int, op: int, microbatch: int, start_ns: int, end_ns: int
     ) -> None:
-        """Add a row (by position, for speed); `where` is the stage of an action or message, the rank of anything else."""
+        """Add a row (by position, for speed); `where`: stage of an action or message, rank of anything else."""
         self._codes.append(
             ((((iteration << _STAGE_BITS | where) << _MICROBATCH_BITS | microbatch) << _OP_BITS | op) << _STREAM_BITS)
             | stream
