@@ -1,17 +1,27 @@
 """Schedules: which action a rank runs next, fixed before the run (programs) or decided during it (policies)."""
 
 from hops.schedule.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.schedule.dualpipe_v import DualPipeV
 from hops.schedule.evaluate import Evaluation, evaluate
 from hops.schedule.gpipe import GPipe
 from hops.schedule.grid import order_grid
+from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.one_f_one_b import OneFOneB
 from hops.schedule.profile import Profile
 from hops.schedule.program import Program, Shape
+from hops.schedule.zb_h1 import ZBH1
+from hops.schedule.zb_h2 import ZBH2
+from hops.schedule.zb_v import ZBV
 
 __all__ = [
     "SCHEDULERS",
+    "ZBH1",
+    "ZBH2",
+    "ZBV",
+    "DualPipeV",
     "Evaluation",
     "GPipe",
+    "Interleaved1F1B",
     "OneFOneB",
     "Profile",
     "Program",

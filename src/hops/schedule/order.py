@@ -54,7 +54,7 @@ class Wiring:
 
 
 @kernel
-def run(  # noqa: PLR0917 (numba takes positions)
+def run(
     first: Ints,
     kind: Ints,
     microbatch: Ints,
@@ -76,8 +76,8 @@ def run(  # noqa: PLR0917 (numba takes positions)
     `first` has one value per rank and one more: where its actions begin. `kind` and `microbatch` have one per action.
     Per kind: `duration`; `source`, `target` and `target_rank` (see Wiring); `on_the_way`, how long its message is under
     way while both ranks work on; `receive` and `send`, how long taking and sending keep the rank busy, where a send and
-    the taking that follows it run at once. `arrival` has one value per slot, all -1 before. Per rank, before: `position`
-    as in `first`, `waits_for` -1, and `stack` all ranks in any order.
+    the taking that follows it run at once. `arrival` has one value per slot, all -1 before. Per rank: `position`
+    (as in `first`), `waits_for` (-1) and `stack` (all ranks, in any order).
     """
     ranks = len(first) - 1
     free = [0] * ranks
