@@ -2,15 +2,18 @@
 
 from abc import abstractmethod
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_serializer
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_serializer, model_validator
 
 from hops import draws
-from hops.config.fields import Number, Seconds, Section, problem
+from hops.config.fields import Number, Seconds, Section, beside, problem, reason
+from hops.errors import UsageError
 
 Q = TypeVar("Q", bound=float)
-Shape = Annotated[float, Field(strict=True, gt=1, le=1000)]
+Alpha = Annotated[float, Field(strict=True, gt=1, le=1000)]
+WeibullShape = Annotated[float, Field(strict=True, ge=0.05, le=1000)]
 
 
 class Form(Section):
@@ -21,6 +24,14 @@ class Form(Section):
     @abstractmethod
     def build(self) -> draws.Distribution:
         """The distribution to sample from, in seconds (times) or plain numbers (factors)."""
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> "Form":
+        try:
+            self.build()
+        except UsageError as error:
+            raise problem(str(error)) from None
+        return self
 
 
 class ConstantForm(Form, Generic[Q]):
@@ -42,56 +53,111 @@ class NormalForm(Form, Generic[Q]):
 
     distribution: Literal["normal"]
     mean: Q = Field(description="mean, kept although values below 0 are cut off")
-    std: Q = Field(description="standard deviation before truncation")
+    std: Q = Field(description="standard deviation before truncation, at most twice the mean")
 
     def build(self) -> draws.Distribution:
         return draws.Normal(mean=self.mean, std=self.std)
 
 
 class LogNormalForm(Form, Generic[Q]):
-    """Lognormal, by its own mean and standard deviation (not those of the logarithm)."""
+    """Lognormal, by mean and standard deviation of the values themselves (not of their logarithm)."""
 
     distribution: Literal["lognormal"]
-    mean: Q = Field(description="mean of the values themselves")
-    std: Q = Field(description="standard deviation of the values themselves")
+    mean: Q = Field(description="mean")
+    std: Q = Field(description="standard deviation")
 
     def build(self) -> draws.Distribution:
         return draws.LogNormal(mean=self.mean, std=self.std)
 
 
 class ParetoForm(Form, Generic[Q]):
-    """Heavy-tailed: P(x > t) = (minimum / t) ** shape."""
+    """Heavy-tailed: P(x > t) = (minimum / t)^alpha."""
 
     distribution: Literal["pareto"]
-    minimum: Q = Field(description="smallest value")
-    shape: Shape = Field(description="tail index, above 1 so that there is a mean; smaller is heavier")
+    mean: Q = Field(description="mean; the minimum is mean x (alpha - 1) / alpha")
+    alpha: Alpha = Field(description="tail index; smaller is heavier")
 
     def build(self) -> draws.Distribution:
-        return draws.Pareto(minimum=self.minimum, shape=self.shape)
+        return draws.Pareto(mean=self.mean, alpha=self.alpha)
 
 
 class PoissonForm(Form, Generic[Q]):
-    """A Poisson number of steps: mean / step expected, each one step long."""
+    """A Poisson number of units: mean / unit expected, each one unit long."""
 
     distribution: Literal["poisson"]
-    mean: Q = Field(description="mean of the values")
-    step: Q = Field(description="what one count is worth")
+    mean: Q = Field(description="mean")
+    unit: Q = Field(description="what one count is worth")
 
     def build(self) -> draws.Distribution:
-        return draws.Poisson(mean=self.mean, step=self.step)
+        return draws.Poisson(mean=self.mean, unit=self.unit)
+
+
+class ExponentialForm(Form, Generic[Q]):
+    """Memoryless."""
+
+    distribution: Literal["exponential"]
+    mean: Q = Field(description="mean")
+
+    def build(self) -> draws.Distribution:
+        return draws.Exponential(mean=self.mean)
+
+
+class WeibullForm(Form, Generic[Q]):
+    """Times whose rate falls (shape < 1) or rises (shape > 1) with age."""
+
+    distribution: Literal["weibull"]
+    mean: Q = Field(description="mean")
+    shape: WeibullShape = Field(description="1 is the exponential distribution")
+
+    def build(self) -> draws.Distribution:
+        return draws.Weibull(mean=self.mean, shape=self.shape)
 
 
 class EmpiricalForm(Form, Generic[Q]):
-    """Draws from measured samples, each equally likely. A file (one sample a line) becomes a list when it is loaded."""
+    """One of the measured samples, each as likely."""
 
     distribution: Literal["empirical"]
-    samples: tuple[Q, ...] = Field(min_length=1, max_length=1_000_000, description="the samples")
+    samples: tuple[Q, ...] = Field(min_length=1, max_length=1_000_000, description="the samples; or file")
+    file: None = Field(
+        default=None, description="a text file beside the spec, one sample a line; becomes samples when loaded"
+    )
 
     def build(self) -> draws.Distribution:
         return draws.Empirical(samples=self.samples)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_file(cls, value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, dict) or not isinstance(value.get("file"), str):
+            return value
+        if "samples" in value:
+            raise problem("got both samples and file, expected one of them", "remove one")
+        rest = {key: each for key, each in value.items() if key != "file"}
+        return {**rest, "samples": read_samples(beside(value["file"], info))}
 
-KINDS = ("constant", "normal", "lognormal", "pareto", "poisson", "empirical")
+    @model_serializer(mode="wrap")
+    def _without_file(self, handler: Any) -> Any:
+        return {key: each for key, each in handler(self).items() if key != "file"}
+
+
+def read_samples(path: str) -> tuple[object, ...]:
+    """One sample a line: a number (for factors), or a quantity with its unit. Skips empty lines and # comments."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(f"cannot read the samples, got {path!r}: {reason(error)}") from None
+    texts = (line.split("#")[0].strip() for line in lines)
+    return tuple(_sample(text) for text in texts if text)
+
+
+def _sample(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+KINDS = ("constant", "normal", "lognormal", "pareto", "poisson", "exponential", "weibull", "empirical")
 
 
 def _long(value: object) -> object:
@@ -107,7 +173,7 @@ def _long(value: object) -> object:
     if kind not in KINDS:
         near = get_close_matches(str(kind), KINDS, n=1)
         raise problem(
-            f"unknown distribution, got {kind!r}, expected one of {kinds}", near and f"did you mean {near[0]}?"
+            f"unknown distribution, got {kind!r}, expected one of {kinds}", f"did you mean {near[0]}?" if near else ""
         )
     return value
 
@@ -124,6 +190,8 @@ Time = Annotated[
     | Annotated[LogNormalForm[Seconds], Tag("<lognormal>")]
     | Annotated[ParetoForm[Seconds], Tag("<pareto>")]
     | Annotated[PoissonForm[Seconds], Tag("<poisson>")]
+    | Annotated[ExponentialForm[Seconds], Tag("<exponential>")]
+    | Annotated[WeibullForm[Seconds], Tag("<weibull>")]
     | Annotated[EmpiricalForm[Seconds], Tag("<empirical>")],
     Discriminator(_tag),
     BeforeValidator(_long),
@@ -134,6 +202,8 @@ Factors = Annotated[
     | Annotated[LogNormalForm[Number], Tag("<lognormal>")]
     | Annotated[ParetoForm[Number], Tag("<pareto>")]
     | Annotated[PoissonForm[Number], Tag("<poisson>")]
+    | Annotated[ExponentialForm[Number], Tag("<exponential>")]
+    | Annotated[WeibullForm[Number], Tag("<weibull>")]
     | Annotated[EmpiricalForm[Number], Tag("<empirical>")],
     Discriminator(_tag),
     BeforeValidator(_long),

@@ -1,19 +1,33 @@
 """Field types of the spec: strict counts, quantities with units, and the base that every section shares."""
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    Strict,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from hops.errors import UnitError
-from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes
+from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes, shown
 
 
 class Section(BaseModel):
     """A frozen part of a spec. Unknown keys are errors; NaN and infinities are, too."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def problem(what: str, fix: str = "") -> PydanticCustomError:
@@ -61,3 +75,44 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 def named(value: object, key: str = "name") -> object:
     """The long form of a short one: text stands for `{name: text}`."""
     return {key: value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a document is read in: the folder of its files, and the names it may use (None: not checked)."""
+
+    folder: str
+    devices: tuple[str, ...] | None = None
+    interconnects: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
+
+
+def beside(path: str, info: ValidationInfo) -> str:
+    """The absolute path of a file that a spec names; relative ones are taken from the spec's own folder."""
+    folder = info.context.folder if isinstance(info.context, Surroundings) else "."
+    return os.path.normpath(Path(folder).absolute() / path)
+
+
+def reason(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
+    return {
+        FileNotFoundError: "there is no such file",
+        IsADirectoryError: "it is a folder",
+        PermissionError: "reading it is not permitted",
+    }.get(type(error), str(error.strerror or error))
+
+
+InputFile = Annotated[Name, AfterValidator(beside)]
+
+
+def one_of(value: str, known: tuple[str, ...] | None, what: str, where: str) -> str:
+    """Check a name against those known, if they are. `where` says where the known ones are listed."""
+    if known is None or value in known:
+        return value
+    near = get_close_matches(value.lower(), known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise problem(
+        f"unknown {what}, got {shown(value)}, expected one that {where} lists", f"{hint}known are {', '.join(known)}"
+    )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from hops.config.distributions import Time
 from hops.config.fields import (
@@ -11,14 +11,27 @@ from hops.config.fields import (
     Bytes,
     Count,
     FlopRate,
+    InputFile,
     Name,
     Number,
     Probability,
     Seconds,
     Section,
+    Surroundings,
     named,
+    one_of,
     problem,
 )
+
+
+def _known_interconnect(name: str, info: ValidationInfo) -> str:
+    known = info.context.interconnects if isinstance(info.context, Surroundings) else None
+    return one_of(name, known, "interconnect", "`hops list links`")
+
+
+def _known_device(name: str, info: ValidationInfo) -> str:
+    known = info.context.devices if isinstance(info.context, Surroundings) else None
+    return one_of(name, known, "device", "`hops list devices`")
 
 
 class StallForm(Section):
@@ -31,7 +44,9 @@ class StallForm(Section):
 class Connection(Section):
     """An interconnect by catalog name, by figures, or by name with some figures changed."""
 
-    name: Name | None = Field(default=None, description="catalog name (`hops list links`)")
+    name: Annotated[Name, AfterValidator(_known_interconnect)] | None = Field(
+        default=None, description="catalog name (`hops list links`)"
+    )
     bandwidth: Bandwidth | None = Field(default=None, description="one direction")
     latency: Time | None = Field(default=None, description="fixed time of a message")
     stall: StallForm | None = Field(default=None, description="rare extra time")
@@ -55,7 +70,7 @@ class LinkEntry(Connection):
 class DeviceEntry(Section):
     """Devices of one type in a node; figures given here replace the catalog's."""
 
-    type: Name = Field(description="catalog name (`hops list devices`)")
+    type: Annotated[Name, AfterValidator(_known_device)] = Field(description="catalog name (`hops list devices`)")
     count: Count = Field(default=1, description="how many of them")
     id: Name | None = Field(default=None, description="id for placement and links; default: node/number")
     memory: Bytes | None = Field(default=None, description="capacity; default: the catalog's")
@@ -96,8 +111,8 @@ class Host:
 class Hardware(Section):
     """Devices, nodes, links, and the rank-to-device placement."""
 
-    catalog: tuple[Name, ...] = Field(default=(), description="own catalog files, beside the spec")
-    profile: Name | None = Field(default=None, description="fitted costs, written by `hops calibrate`")
+    catalog: tuple[InputFile, ...] = Field(default=(), description="own catalog files, beside the spec")
+    profile: InputFile | None = Field(default=None, description="fitted costs, written by `hops calibrate`")
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, description="the hosts")
     interconnect: ConnectionField | None = Field(default=None, description="between nodes; default: their NICs")
     links: tuple[LinkEntry, ...] = Field(default=(), description="connections that differ from the default")

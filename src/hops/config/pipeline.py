@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_serializer, model_validator
 
 from hops.config.distributions import Factors, Time
-from hops.config.fields import Bytes, Count, Flag, Name, Section, Size, named, problem
+from hops.config.fields import Bytes, Count, Name, Section, Size, named, problem
+from hops.config.model import ModelField
 from hops.schedule import SCHEDULERS, Scheduler
 
 T = TypeVar("T")
@@ -61,22 +62,6 @@ class ScheduleChoice(Section):
         return {"name": self.name, **self.parameters}
 
 
-class ModelChoice(Section):
-    """A transformer: by name, by shape, or by name with some of the shape changed; in Megatron-LM's words.
-
-    After loading, every field but `name` has its value.
-    """
-
-    name: Name | None = Field(default=None, description="a known model (`hops list models`)")
-    num_layers: Count | None = Field(default=None, description="transformer layers")
-    hidden_size: Count | None = Field(default=None, description="width of the residual stream")
-    num_attention_heads: Count | None = Field(default=None, description="attention heads")
-    num_query_groups: Count | None = Field(default=None, description="key/value heads (grouped-query attention)")
-    ffn_hidden_size: Count | None = Field(default=None, description="width of the MLP")
-    gated_mlp: Flag | None = Field(default=None, description="gated MLP (SwiGLU): three matrices and not two")
-    vocab_size: Size | None = Field(default=None, description="entries of the vocabulary, padding included")
-
-
 class StageTimes(Section):
     """Stated times and sizes: each is one value for all stages, or a list with one per stage."""
 
@@ -105,7 +90,6 @@ class StageTimes(Section):
 
 
 ScheduleField = Annotated[ScheduleChoice, BeforeValidator(named)]
-ModelField = Annotated[ModelChoice, BeforeValidator(named)]
 
 
 class Pipeline(Section):
