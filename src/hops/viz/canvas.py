@@ -1,0 +1,66 @@
+"""A picture is drawn on its own figure under HOPS's settings, then written whole or not at all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hops.errors import UsageError
+from hops.files import atomic_path
+from hops.viz.style import DPI, FONT, SETTINGS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Metadata that would change from run to run or from version to version is left out.
+_METADATA: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+
+def picture_format(path: Path) -> str:
+    """`png` or `svg`, from the suffix. Raises UsageError for any other."""
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in _METADATA:
+        got = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
+        raise UsageError(f"cannot draw {path}: got {got}, expected .png or .svg; rename the picture")
+    return suffix
+
+
+@contextmanager
+def picture(path: Path, *, width_in: float, height_in: float) -> Iterator["Figure"]:
+    """A new figure to draw on, written to `path` when the block ends without an error.
+
+    The user's matplotlib configuration is set aside inside the block and untouched after it.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    file_format = picture_format(path)
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)  # type: ignore[arg-type]
+        figure = Figure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
+        FigureCanvasAgg(figure)
+        yield figure
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=file_format, metadata=_METADATA[file_format])
+
+
+@lru_cache(maxsize=4096)
+def text_width_in(text: str, size_pt: float) -> float:
+    """Width of a line of text on paper, in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    if not text.strip():
+        return 0.0
+    return float(TextPath((0, 0), text, size=size_pt, prop=FontProperties(family=FONT)).get_extents().width) / 72
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters, the middle left out: both ends of a device's name tell devices apart."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"

@@ -1,0 +1,256 @@
+"""Lanes: what the ranks of a trace did over time, one lane per rank, as a few large collections."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.actions import Op
+from hops.trace import Stream, Trace
+from hops.viz.canvas import text_width_in
+from hops.viz.style import ALERT, FAULT_FILL, FONT, IDLE, INK, MIN_NUMBER_PT, NUMBER_PT, OPS, QUIET, RULE, SMALL_PT
+from hops.viz.window import TimeUnit, Window
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.path import Path
+
+FloatArray = NDArray[np.float64]
+
+# From so many boxes on, an SVG holds them as an image: paths would make it tens of MB.
+RASTER_FROM = 4000
+RASTER_BELOW = 3.0  # zorder: boxes lie below, numbers on boxes and text above
+_EDGE_FROM_PT = 3.0  # boxes narrower than this have no white edge, which would hide them
+_NARROW = 0.1  # this quantile of widths decides about edges and the size of numbers
+_NUMBER_PAD_PT = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Where lanes lie: rank r from y = first + r to first + r + 1, downwards; parts as fractions of a lane.
+
+    Attributes:
+        boxes: top and bottom of the boxes of ops.
+        origin_ns, unit: x = (time - origin) in units.
+        pt_per_x, pt_per_y: points on paper per unit of x and per lane.
+    """
+
+    first: float = 0.0
+    boxes: tuple[float, float]
+    origin_ns: int
+    unit: TimeUnit
+    pt_per_x: float
+    pt_per_y: float
+
+    def x(self, time_ns: NDArray[np.int64]) -> FloatArray:
+        return np.asarray((time_ns - self.origin_ns) / self.unit.ns, dtype=np.float64)
+
+    def y(self, rank: NDArray[np.int32], fraction: float) -> FloatArray:
+        return np.asarray(self.first + rank + fraction, dtype=np.float64)
+
+    @property
+    def box_pt(self) -> float:
+        """Height of a box in points."""
+        return (self.boxes[1] - self.boxes[0]) * self.pt_per_y
+
+
+def corners(left: FloatArray, right: FloatArray, top: FloatArray, bottom: FloatArray) -> Any:
+    """Rectangles as a PolyCollection takes them: an array of shape (n, 4, 2), though its stubs ask for lists."""
+    x = np.stack([left, right, right, left], axis=1)
+    y = np.stack([top, top, bottom, bottom], axis=1)
+    return np.stack([x, y], axis=2)
+
+
+def drawn_rows(trace: Trace, window: Window) -> Trace:
+    """The rows inside the window that are drawn as boxes: everything but messages and faults."""
+    boxes = (trace.stream != Stream.MESSAGE) & (trace.stream != Stream.FAULT)
+    return trace.where(boxes & window.overlaps(trace))
+
+
+def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
+    """One collection per op, `gid` `op-F` and so on, cut at the window's edges; numbers where they fit."""
+    from matplotlib.collections import PolyCollection
+
+    left = lanes.x(np.maximum(rows.start_ns, window.start_ns))
+    right = lanes.x(np.minimum(rows.end_ns, window.end_ns))
+    top, bottom = (lanes.y(rows.rank, fraction) for fraction in lanes.boxes)
+    widths_pt = (right - left) * lanes.pt_per_x
+    edge = 0.4 if len(rows) and np.quantile(widths_pt, _NARROW) >= _EDGE_FROM_PT else 0.0
+    if len(rows) >= RASTER_FROM:
+        axes.set_rasterization_zorder(RASTER_BELOW)
+    for op in np.unique(rows.op).tolist():
+        mine = rows.op == op
+        style = OPS[Op(op)]
+        boxes = PolyCollection(
+            corners(left[mine], right[mine], top[mine], bottom[mine]),
+            facecolors=style.fill,
+            edgecolors=QUIET if style.hatch else "white",
+            linewidths=edge,
+            hatch=style.hatch or None,
+            snap=edge > 0,  # to whole pixels, unless boxes are so narrow that they would vanish
+            zorder=2.0,
+        )
+        boxes.set_gid(f"op-{Op(op).name}")
+        axes.add_collection(boxes, autolim=False)
+    _draw_chunk_marks(axes, rows, lanes, left, right)
+    _draw_numbers(axes, rows, lanes, left, right)
+
+
+def _draw_chunk_marks(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:
+    """Chunk n of a rank has n fine lines along the foot of its boxes."""
+    from matplotlib.collections import LineCollection
+
+    chunk = chunk_of_stage(rows.meta.rank_of_stage)[rows.stage]
+    top, bottom = lanes.boxes
+    for mark in range(1, int(chunk.max(initial=0)) + 1):
+        mine = (rows.stage >= 0) & (chunk >= mark)
+        y = lanes.y(rows.rank[mine], bottom - (bottom - top) * (0.02 + 0.1 * mark))
+        ends = np.stack([np.stack([left[mine], y], axis=1), np.stack([right[mine], y], axis=1)], axis=1)
+        lines = LineCollection(list(ends), colors="white", linewidths=0.09 * lanes.box_pt * 0.5, zorder=2.1)
+        lines.set_capstyle("butt")
+        lines.set_gid(f"chunk-{mark}")
+        axes.add_collection(lines, autolim=False)
+
+
+def chunk_of_stage(rank_of_stage: Sequence[int]) -> NDArray[np.int64]:
+    """For every stage, how many earlier stages its rank has. Shape (stages,)."""
+    seen: dict[int, int] = {}
+    chunks = []
+    for rank in rank_of_stage:
+        chunks.append(seen.setdefault(rank, 0))
+        seen[rank] += 1
+    return np.asarray(chunks, dtype=np.int64)
+
+
+def _draw_numbers(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:
+    """Microbatch numbers, one collection per number and colour (`gid` `number-12`), where they fit into their box."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.transforms import Affine2D
+
+    actions = np.flatnonzero((rows.microbatch >= 0) & (rows.op <= Op.W))
+    if not actions.size:
+        return
+    widths_pt = (right - left)[actions] * lanes.pt_per_x
+    size_pt = _number_size(rows.microbatch[actions], widths_pt, lanes.box_pt)
+    if size_pt is None:
+        return
+    middle = np.stack([(left + right) / 2, lanes.y(rows.rank, sum(lanes.boxes) / 2)], axis=1)
+    inches = Affine2D().scale(1 / 72) + axes.figure.dpi_scale_trans
+    colour = np.asarray([OPS[op].text == INK for op in Op])[rows.op[actions]]
+    for number in np.unique(rows.microbatch[actions]).tolist():
+        glyphs, width_pt = _digits(str(number), size_pt)
+        fits = (rows.microbatch[actions] == number) & (widths_pt >= width_pt + _NUMBER_PAD_PT)
+        for dark in (True, False):
+            places = middle[actions[fits & (colour == dark)]]
+            if not len(places):
+                continue
+            texts = PathCollection(
+                [glyphs],
+                offsets=places,
+                offset_transform=axes.transData,
+                facecolors=INK if dark else "white",
+                linewidths=0,
+                zorder=2.5,
+            )
+            texts.set_transform(inches)
+            texts.set_gid(f"number-{number}")
+            axes.add_collection(texts, autolim=False)
+
+
+def _number_size(microbatches: NDArray[np.int32], widths_pt: FloatArray, box_pt: float) -> float | None:
+    """The size at which the longest number fits into all but the narrowest boxes; None if few can be read at all."""
+    size_pt = min(NUMBER_PT, 0.8 * box_pt)
+    _, longest_pt = _digits("8" * len(str(microbatches.max())), size_pt)
+    fit = size_pt * (np.quantile(widths_pt, [_NARROW, 0.5]) - _NUMBER_PAD_PT) / longest_pt
+    if min(fit[1], size_pt) < MIN_NUMBER_PT:
+        return None
+    return float(np.clip(fit[0], MIN_NUMBER_PT, size_pt))
+
+
+@lru_cache(maxsize=4096)
+def _digits(text: str, size_pt: float) -> tuple["Path", float]:
+    """The outline of a number around (0, 0), and its width, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    path = TextPath((0, 0), text, size=size_pt, prop=FontProperties(family=FONT))
+    box = path.get_extents()
+    centred = Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2).transform_path(path)
+    return centred, float(box.width)
+
+
+def draw_background(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window) -> None:
+    """Pale lanes, so that bubbles are seen as such."""
+    from matplotlib.collections import PolyCollection
+
+    ranks = np.arange(num_ranks, dtype=np.int32)
+    edges = lanes.x(np.asarray([window.start_ns, window.end_ns]))
+    left, right = np.full(num_ranks, edges[0]), np.full(num_ranks, edges[1])
+    top, bottom = (lanes.y(ranks, fraction) for fraction in lanes.boxes)
+    background = PolyCollection(corners(left, right, top, bottom), facecolors=IDLE, linewidths=0, zorder=0.5)
+    background.set_gid("idle")
+    axes.add_collection(background, autolim=False)
+
+
+def draw_faults(axes: "Axes", trace: Trace, lanes: Lanes, window: Window) -> int:
+    """Hatched windows over the lanes that faults hit; how many were drawn."""
+    from matplotlib.collections import PolyCollection
+
+    faults = trace.where((trace.stream == Stream.FAULT) & window.overlaps(trace))
+    if not len(faults):
+        return 0
+    hatched = PolyCollection(
+        corners(
+            lanes.x(np.maximum(faults.start_ns, window.start_ns)),
+            lanes.x(np.minimum(faults.end_ns, window.end_ns)),
+            lanes.y(faults.rank, 0.0),
+            lanes.y(faults.rank, 1.0),
+        ),
+        facecolors=FAULT_FILL,
+        edgecolors=ALERT,
+        linewidths=1.0,
+        hatch="///",
+        zorder=2.7,
+    )
+    hatched.set_gid("faults")
+    axes.add_collection(hatched, autolim=False)
+    return len(faults)
+
+
+def draw_iteration_starts(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window, *, named: bool) -> None:
+    """A line where each iteration starts; with its number above the first lane if `named`."""
+    from matplotlib.collections import LineCollection
+
+    top, bottom = lanes.first, lanes.first + num_ranks
+    xs = lanes.x(np.asarray(window.starts_ns, dtype=np.int64)).tolist()
+    lines = LineCollection([[(x, top), (x, bottom)] for x in xs], colors=INK, linewidths=0.9, zorder=2.8)
+    lines.set_linestyle((0, (4, 2)))
+    lines.set_gid("iterations")
+    axes.add_collection(lines, autolim=False)
+    if named:
+        _name_iterations(axes, window.iterations, xs, lanes)
+
+
+def _name_iterations(axes: "Axes", numbers: Sequence[int], xs: Sequence[float], lanes: Lanes) -> None:
+    """`iteration 3` where its line ends, unless the one before reaches that far."""
+    free_from = -np.inf
+    for number, x in zip(numbers, xs, strict=True):
+        if x < free_from:
+            continue
+        name = f"iteration {number}"
+        free_from = x + (text_width_in(name, SMALL_PT) * 72 + 8) / lanes.pt_per_x
+        axes.annotate(name, (x, lanes.first), xytext=(2, 3), textcoords="offset points", fontsize=SMALL_PT, va="bottom")
+
+
+def frame(axes: "Axes", *, height: float, left: float, right: float, unit: TimeUnit, label: str) -> None:
+    """Limits, time axis and grid of an axes that holds lanes."""
+    axes.set_xlim(left, right)
+    axes.set_ylim(height, 0)
+    axes.set_yticks([])
+    axes.set_xlabel(f"{label} [{unit.name}]")
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", color=RULE, zorder=0)

@@ -1,0 +1,142 @@
+"""The sheet around lanes: margins, rank names, headings and legend, measured so that nothing overlaps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hops.trace import Trace, TraceMeta
+from hops.viz.canvas import shorten, text_width_in
+from hops.viz.lanes import Lanes, chunk_of_stage
+from hops.viz.style import QUIET, SMALL_PT, TEXT_PT, TITLE_PT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEAD_IN = 0.85  # title, subtitle, iteration numbers
+AXIS_IN = 0.55  # time axis with its label
+LEGEND_ROW_IN = 0.2
+_HANDLE_IN = 0.55  # a legend entry without its text
+TWO_LINES_FROM_IN = 0.42
+_LONGEST_NAME = 26
+_SMALLEST_PT = 4.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """Sizes in inches: the drawing area is `lanes_in` wide and `body_in` high, at (left_in, foot_in)."""
+
+    left_in: float
+    lanes_in: float
+    right_in: float
+    body_in: float
+    legend_columns: int
+    legend_rows: int
+
+    @classmethod
+    def around(
+        cls, *, lanes_in: float, body_in: float, left: Sequence[str], right: Sequence[str], legend: Sequence[str]
+    ) -> "Sheet":
+        """The sheet that leaves room for the texts left and right of the lanes and for these legend entries."""
+        left_in = 0.2 + max((text_width_in(line, TEXT_PT) for text in left for line in text.splitlines()), default=0)
+        right_in = 0.25 + max(
+            (text_width_in(line, SMALL_PT) for text in right for line in text.splitlines()), default=0
+        )
+        entry_in = _HANDLE_IN + max((text_width_in(text, TEXT_PT) for text in legend), default=0)
+        columns = max(1, min(len(legend), int((lanes_in + right_in) / entry_in)))
+        return cls(
+            left_in=left_in,
+            lanes_in=lanes_in,
+            right_in=right_in,
+            body_in=body_in,
+            legend_columns=columns,
+            legend_rows=-(-len(legend) // columns),
+        )
+
+    @property
+    def width_in(self) -> float:
+        return self.left_in + self.lanes_in + self.right_in
+
+    @property
+    def foot_in(self) -> float:
+        return AXIS_IN + LEGEND_ROW_IN * self.legend_rows
+
+    @property
+    def height_in(self) -> float:
+        return HEAD_IN + self.body_in + self.foot_in
+
+    def add_axes(self, figure: "Figure") -> "Axes":
+        """The drawing area."""
+        width, height = self.width_in, self.height_in
+        return figure.add_axes(
+            (self.left_in / width, self.foot_in / height, self.lanes_in / width, self.body_in / height)
+        )
+
+    def write_headings(self, figure: "Figure", title: str, subtitle: str) -> None:
+        """Title and key figures, at the upper left."""
+        x = self.left_in / self.width_in
+        figure.text(x, 1 - 0.28 / self.height_in, title, fontsize=TITLE_PT, fontweight="bold")
+        figure.text(x, 1 - 0.48 / self.height_in, subtitle, fontsize=TEXT_PT, color=QUIET)
+
+    def add_legend(self, figure: "Figure", handles: list[Any]) -> None:
+        """All entries below the time axis."""
+        figure.legend(
+            handles=handles,
+            loc="lower left",
+            bbox_to_anchor=(self.left_in / self.width_in, 0.06 / self.height_in),
+            ncols=self.legend_columns,
+            borderpad=0,
+            borderaxespad=0,
+            columnspacing=1.2,
+            handlelength=1.8,
+        )
+
+
+def _widest_in(texts: Sequence[str], size_pt: float) -> float:
+    return max((text_width_in(line, size_pt) for text in texts for line in text.splitlines()), default=0.0)
+
+
+def lane_in(num_lanes: int) -> float:
+    """Height of a lane in inches: comfortable for a few, thin for many."""
+    return min(max(9.0 / num_lanes, 0.2), 0.9) if num_lanes <= 64 else max(12.8 / num_lanes, 0.06)
+
+
+def lane_names(trace: Trace, height_in: float) -> tuple[str, ...]:
+    """What is written left of each lane: rank, stages where a rank has several, device; two lines where they fit."""
+    meta = trace.meta
+    between = "\n" if height_in >= TWO_LINES_FROM_IN else "  "
+    return tuple(
+        f"{_rank_name(meta, rank)}{between}{shorten(device, _LONGEST_NAME)}".rstrip()
+        for rank, device in enumerate(meta.devices)
+    )
+
+
+def _rank_name(meta: TraceMeta, rank: int) -> str:
+    if meta.num_stages == meta.num_ranks:
+        return f"rank {rank}"
+    stages = [str(stage) for stage, owner in enumerate(meta.rank_of_stage) if owner == rank]
+    return f"rank {rank}, stages {', '.join(stages)}"
+
+
+def write_lane_texts(axes: "Axes", texts: Sequence[str], lanes: Lanes, *, side: str, at: float = 0.5) -> None:
+    """One text beside each lane; every second, third ... where lanes are too thin for all."""
+    size_pt = min(TEXT_PT if side == "left" else SMALL_PT, 0.85 * lanes.pt_per_y)
+    every = max(1, -int(-_SMALLEST_PT // (0.85 * lanes.pt_per_y)))
+    x, shift, align = (0.0, -6, "right") if side == "left" else (1.0, 6, "left")
+    for rank in range(0, len(texts), every):
+        axes.annotate(
+            texts[rank],
+            (x, lanes.first + rank + at),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(shift, 0),
+            textcoords="offset points",
+            ha=align,
+            va="center",
+            fontsize=max(size_pt, _SMALLEST_PT),
+            annotation_clip=False,
+        )
+
+
+def chunks_of(meta: TraceMeta) -> int:
+    """Stages on the rank that has most."""
+    return int(chunk_of_stage(meta.rank_of_stage).max()) + 1

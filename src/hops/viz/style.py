@@ -1,0 +1,84 @@
+"""How HOPS's pictures look: every colour, font size and measure they share.
+
+Ops differ in lightness as well as in hue, so that they stay apart in grey and for colour-blind readers
+(`tests/viz/test_viz_style.py` measures it); what happens once an iteration is hatched as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hops.actions import Op
+
+INK = "#1f2328"
+QUIET = "#6b7178"
+RULE = "#c9cdd2"
+IDLE = "#f1f2f4"
+ALERT = "#b3261e"
+FAULT_FILL = "#b3261e1a"  # what lies below stays visible
+MESSAGE = "#44505c"
+MEMORY_STATIC = "#8a97a6"
+MEMORY_ACTIVATION = "#c3ccd6"
+
+FONT = "DejaVu Sans"  # comes with matplotlib
+TITLE_PT = 11.0
+TEXT_PT = 8.0
+SMALL_PT = 7.0
+NUMBER_PT = 7.5  # microbatch numbers, at most
+MIN_NUMBER_PT = 4.5
+
+DPI = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpStyle:
+    """How one op is drawn and called."""
+
+    fill: str
+    text: str  # colour of text on the fill
+    label: str
+    hatch: str = ""
+
+
+OPS: Mapping[Op, OpStyle] = {
+    Op.F: OpStyle(fill="#a6d4f5", text=INK, label="F forward"),
+    Op.I: OpStyle(fill="#dd8f14", text=INK, label="I backward, inputs"),
+    Op.B: OpStyle(fill="#c24a2e", text="#ffffff", label="B backward"),
+    Op.W: OpStyle(fill="#54306e", text="#ffffff", label="W backward, weights"),
+    Op.OPTIMIZER: OpStyle(fill="#2f9e7d", text=INK, label="optimizer", hatch="////"),
+    Op.TIED_REDUCE: OpStyle(fill="#d9d2ee", text=INK, label="tied-embedding reduction", hatch="...."),
+    Op.GRAD_REDUCE: OpStyle(fill="#f7f3c0", text=INK, label="gradient reduction", hatch="\\\\\\\\"),
+    Op.HOST: OpStyle(fill="#9aa0a6", text=INK, label="host", hatch="xxxx"),
+}
+
+
+# What matplotlib must not take from a user's own configuration, and what makes files repeat byte for byte.
+SETTINGS: Mapping[str, object] = {
+    "font.family": [FONT],
+    "font.size": TEXT_PT,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": RULE,
+    "axes.linewidth": 0.8,
+    "axes.titlesize": TEXT_PT + 1,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": TEXT_PT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": SMALL_PT,
+    "ytick.labelsize": SMALL_PT,
+    "grid.color": RULE,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.5,
+    "hatch.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": TEXT_PT,
+    "path.simplify": True,
+    "svg.hashsalt": "hops",
+    "svg.fonttype": "path",
+}

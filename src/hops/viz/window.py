@@ -1,0 +1,132 @@
+"""The stretch of time that a timeline shows: whole iterations, or any interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.errors import UsageError
+from hops.metrics import RunFacts
+from hops.trace import Stream, Trace
+
+# So many boxes beside each other on one rank still have a width that the eye can tell apart.
+READABLE_BOXES = 160
+MOST_ITERATIONS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """An interval of a trace, in ns since its start, and the iterations that begin in it.
+
+    Attributes:
+        starts_ns: start of each of `iterations`, same length.
+    """
+
+    start_ns: int
+    end_ns: int
+    iterations: tuple[int, ...]
+    starts_ns: tuple[int, ...]
+
+    def overlaps(self, trace: Trace) -> NDArray[np.bool_]:
+        """Shape (rows,): whether any of the row lies inside. A row that only touches an edge does not."""
+        inside = (trace.start_ns < self.end_ns) & (trace.end_ns > self.start_ns)
+        instant = (trace.start_ns == trace.end_ns) & (trace.start_ns >= self.start_ns) & (trace.end_ns <= self.end_ns)
+        return np.asarray(inside | instant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeUnit:
+    """What an axis counts in."""
+
+    name: str
+    ns: int
+
+    @classmethod
+    def fit(cls, duration_ns: int) -> "TimeUnit":
+        """The unit in which a duration is between about 1 and 10,000."""
+        for unit in (cls(name="s", ns=10**9), cls(name="ms", ns=10**6), cls(name="µs", ns=10**3)):
+            if duration_ns >= (10 if unit.name == "s" else 1) * unit.ns:
+                return unit
+        return cls(name="ns", ns=1)
+
+
+def choose_window(
+    trace: Trace,
+    facts: RunFacts,
+    *,
+    iterations: Sequence[int] | None = None,
+    window_s: tuple[float, float] | None = None,
+) -> Window:
+    """What was asked for, or as many of the iterations after warm-up as stay readable.
+
+    Args:
+        trace: what was recorded.
+        facts: says how many iterations are warm-up.
+        iterations: numbers of the iterations to show, from the first of them to the last.
+        window_s: start and end in seconds since the start of the run.
+
+    Raises:
+        UsageError: nothing to draw, both given, an iteration that is not in the trace, or an interval outside it.
+    """
+    rows = _without_faults(trace)
+    if not len(rows):
+        raise UsageError("nothing to draw: the trace has no rows; expected at least one action")
+    if iterations is not None and window_s is not None:
+        raise UsageError("both iterations and a time window were asked for; expected one of them: leave one out")
+    if window_s is not None:
+        return _of_seconds(rows, window_s)
+    present = np.unique(rows.iteration)
+    if iterations is None:
+        return _of_iterations(rows, _readable(rows, facts, present))
+    wanted = np.unique(np.asarray(iterations, dtype=np.int64))
+    missing = wanted[~np.isin(wanted, present)]
+    if not wanted.size or missing.size:
+        got = ", ".join(map(str, missing)) if missing.size else "no iteration"
+        raise UsageError(f"cannot show iteration {got}: the trace has iterations {present[0]} to {present[-1]}")
+    return _of_iterations(rows, wanted)
+
+
+def _without_faults(trace: Trace) -> Trace:
+    return trace.where(trace.stream != Stream.FAULT)
+
+
+def _of_seconds(rows: Trace, window_s: tuple[float, float]) -> Window:
+    first_ns, last_ns = int(rows.start_ns.min()), int(rows.end_ns.max())
+    start_s, end_s = window_s
+    if not (start_s < end_s and start_s * 1e9 < last_ns and end_s * 1e9 > first_ns):
+        raise UsageError(
+            f"cannot show {start_s:g} s to {end_s:g} s: expected start before end, "
+            f"inside the trace's {first_ns / 1e9:g} s to {last_ns / 1e9:g} s"
+        )
+    return _window(rows, round(start_s * 1e9), round(end_s * 1e9))
+
+
+def _readable(rows: Trace, facts: RunFacts, present: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The first iterations after warm-up; the last one there is if all are warm-up."""
+    after = present[facts.warmup_iterations :]
+    if not after.size:
+        return present[-1:]
+    first = rows.where((rows.iteration == after[0]) & (rows.stream == Stream.COMPUTE))
+    boxes = int(np.bincount(first.rank).max()) if len(first) else 1
+    return after[: min(MOST_ITERATIONS, max(1, READABLE_BOXES // boxes))]
+
+
+def _of_iterations(rows: Trace, wanted: NDArray[np.integer[Any]]) -> Window:
+    shown = rows.where((rows.iteration >= wanted[0]) & (rows.iteration <= wanted[-1]))
+    start_ns, end_ns = int(shown.start_ns.min()), int(shown.end_ns.max())
+    return _window(rows, start_ns, max(end_ns, start_ns + 1))
+
+
+def _window(rows: Trace, start_ns: int, end_ns: int) -> Window:
+    numbers, index = np.unique(rows.iteration, return_inverse=True)
+    starts_ns = np.full(numbers.size, np.iinfo(np.int64).max)
+    np.minimum.at(starts_ns, index, rows.start_ns)
+    inside = (starts_ns >= start_ns) & (starts_ns < end_ns)
+    return Window(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        iterations=tuple(numbers[inside].tolist()),
+        starts_ns=tuple(starts_ns[inside].tolist()),
+    )
