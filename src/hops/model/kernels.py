@@ -1,0 +1,75 @@
+"""A kernel is what one GPU launch computes or moves, counted in flops and bytes and not yet in seconds."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm:
+    """Matrix products (rows x inner) @ (inner x columns) under one name.
+
+    Attributes:
+        name: the term it belongs to, such as `mlp`.
+        batch: products in one launch (heads of attention).
+        calls: launches of this kind.
+        bytes: what one launch reads and writes.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    inner: int
+    batch: int = 1
+    calls: int = 1
+    bytes: int
+
+    @classmethod
+    def dense(cls, name: str, *, rows: int, columns: int, inner: int, element_bytes: int, batch: int = 1) -> "Gemm":
+        """A product that reads both operands and writes its result once."""
+        moved = batch * element_bytes * (rows * inner + inner * columns + rows * columns)
+        return cls(name=name, rows=rows, columns=columns, inner=inner, batch=batch, bytes=moved)
+
+    @property
+    def flop(self) -> int:
+        """Of all calls; a multiply-add counts two."""
+        return 2 * self.rows * self.columns * self.inner * self.batch * self.calls
+
+    @property
+    def total_bytes(self) -> int:
+        return self.bytes * self.calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Passes over memory that compute next to nothing: elementwise kernels, softmax, norms.
+
+    Attributes:
+        name: the term it belongs to.
+        calls: times that `bytes` are moved.
+        bytes: read and written each time.
+    """
+
+    name: str
+    calls: int = 1
+    bytes: int
+
+    @property
+    def flop(self) -> int:
+        return 0
+
+    @property
+    def total_bytes(self) -> int:
+        return self.bytes * self.calls
+
+
+Kernel = Gemm | Pass
+Kernels = tuple[Kernel, ...]
+
+
+def repeat(kernels: Kernels, times: int) -> Kernels:
+    """The same kernels, each launched `times` as often; none for 0 times."""
+    return tuple(replace(kernel, calls=kernel.calls * times) for kernel in kernels) if times else ()
+
+
+def rename(kernels: Kernels, name: str) -> Kernels:
+    """The same kernels as parts of another term."""
+    return tuple(replace(kernel, name=name) for kernel in kernels)
