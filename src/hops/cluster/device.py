@@ -1,0 +1,94 @@
+"""Devices: what a kind of device can do, and a device of that kind in a node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hops.cluster.interconnect import Interconnect
+from hops.cluster.source import STATED, Source
+from hops.errors import CatalogError
+
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceKind:
+    """What a vendor's sheet says of a device.
+
+    Attributes:
+        rates: peak dense FLOP/s of each precision that the device has (never with sparsity).
+        memory_bytes: capacity.
+        memory_bandwidth: bytes/s of its own memory.
+        launch_s: seconds to launch one kernel.
+        layer_s: seconds of the host to dispatch one transformer layer, whatever its size.
+        bus: what connects it to its host (PCIe).
+        peer: what connects it to its own kind in the same host, if anything does (NVLink).
+        nic: the typical NIC of a host of such devices.
+        price_per_hour: typical price in USD.
+        power_w: power limit of the board in watts.
+        sources: where each number is from, by its key in the catalog file (`memory`, `peak.bf16`).
+    """
+
+    name: str
+    rates: Mapping[str, float]
+    memory_bytes: int
+    memory_bandwidth: float
+    launch_s: float
+    layer_s: float
+    bus: Interconnect
+    nic: Interconnect
+    peer: Interconnect | None = None
+    price_per_hour: float
+    power_w: float
+    title: str = ""
+    vendor: str = ""
+    aliases: tuple[str, ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict, compare=False, repr=False)
+
+    def rate(self, precision: str) -> float:
+        """Peak dense FLOP/s of a precision. Raises CatalogError, with those it has, if the device lacks it."""
+        if precision not in self.rates:
+            had = ", ".join(name for name in PRECISIONS if name in self.rates)
+            raise CatalogError(
+                f"device {self.name!r} has no {precision}: got precision {precision!r}, expected one of {had}; "
+                f"choose one of these, or a device that has {precision}"
+            )
+        return self.rates[precision]
+
+    def with_overrides(
+        self,
+        *,
+        rates: Mapping[str, float] | None = None,
+        memory_bytes: int | None = None,
+        memory_bandwidth: float | None = None,
+        launch_s: float | None = None,
+        layer_s: float | None = None,
+        price_per_hour: float | None = None,
+        power_w: float | None = None,
+    ) -> "DeviceKind":
+        """The same kind with some numbers stated by the user (`rates` adds to or replaces single precisions)."""
+        stated = {
+            "memory": ("memory_bytes", memory_bytes),
+            "memory_bandwidth": ("memory_bandwidth", memory_bandwidth),
+            "launch_overhead": ("launch_s", launch_s),
+            "layer_overhead": ("layer_s", layer_s),
+            "price": ("price_per_hour", price_per_hour),
+            "power": ("power_w", power_w),
+        }
+        changed = {key: pair for key, pair in stated.items() if pair[1] is not None}
+        new_rates = dict(rates or {})
+        sources = [*changed, *(f"peak.{precision}" for precision in new_rates)]
+        return replace(
+            self,
+            rates={**self.rates, **new_rates},
+            sources={**self.sources, **dict.fromkeys(sources, STATED)},
+            **dict(changed.values()),  # type: ignore[arg-type]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device of some kind in a node. Overrides of the user are already in its kind (`with_overrides`)."""
+
+    id: str
+    node: str
+    kind: DeviceKind

@@ -1,0 +1,55 @@
+"""Rows for `hops list devices` and `hops list links`: plain data, in SI units named by their keys."""
+
+import re
+
+from hops.cluster.catalog import Catalog
+from hops.cluster.source import Source
+
+Value = str | float | int | list[str] | None
+
+
+def device_rows(catalog: Catalog) -> list[dict[str, Value]]:
+    """One row per kind of device, by name. `bf16_flop_per_s` is None where the device has no bf16."""
+    return [
+        {
+            "name": kind.name,
+            "title": kind.title,
+            "aliases": list(kind.aliases),
+            "memory_bytes": kind.memory_bytes,
+            "bf16_flop_per_s": kind.rates.get("bf16"),
+            "memory_bytes_per_s": kind.memory_bandwidth,
+            "peer": kind.peer.name if kind.peer else None,
+            "bus": kind.bus.name,
+            "nic": kind.nic.name,
+            "nic_bytes_per_s": kind.nic.bandwidth,
+            "power_w": kind.power_w,
+            "price_usd_per_hour": kind.price_per_hour,
+            "source": _cited(kind.sources["memory_bandwidth"]),
+        }
+        for kind in sorted(catalog.devices.entries.values(), key=lambda kind: _natural(kind.name))
+    ]
+
+
+def interconnect_rows(catalog: Catalog) -> list[dict[str, Value]]:
+    """One row per kind of interconnect, by name."""
+    return [
+        {
+            "name": wire.name,
+            "title": wire.title,
+            "aliases": list(wire.aliases),
+            "topology": wire.topology.value,
+            "bytes_per_s": wire.bandwidth,
+            "latency_ms": wire.latency_s * 1e3,
+            "source": _cited(wire.sources["bandwidth"]),
+        }
+        for wire in sorted(catalog.interconnects.entries.values(), key=lambda wire: _natural(wire.name))
+    ]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts ethernet-25 before ethernet-100."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _cited(source: Source) -> str:
+    return f"{source.document}, {source.date}" if source.date else source.document
