@@ -7,7 +7,7 @@ import hops
 
 LAYERS = [
     "units errors",
-    "actions registry draws",
+    "actions registry draws files",
     "trace cluster model",
     "schedule faults cost metrics",
     "engine",

@@ -1,0 +1,48 @@
+"""Outputs appear whole or not at all: they are written under a temporary name and moved into place."""
+
+import gzip
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from hops.errors import UsageError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, with its suffixes, that becomes `path` when the block ends well.
+
+    Folders above it are made. Raises UsageError if the system refuses, naming the path.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".writing-{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}; choose another path") from error
+    finally:
+        if temporary.is_file():
+            temporary.unlink()
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[TextIO]:
+    """A text stream (UTF-8, Unix line ends) whose content becomes the file `path`; gzipped if its name ends in `.gz`.
+
+    The bytes depend on what is written only: the gzip header bears neither time nor name.
+    """
+    with atomic_path(path) as temporary, temporary.open("wb") as raw:
+        if temporary.suffix != ".gz":
+            with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as text:
+                yield text
+            return
+        with (
+            gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
+        ):
+            yield text

@@ -1,0 +1,121 @@
+"""Memory and microbatches in flight over time, rank by rank: F allocates at its start, I, W and B free at their end."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.actions import Op
+from hops.metrics.intervals import Ints
+from hops.metrics.run import Run, is_action
+from hops.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepFunction:
+    """`value[i]` holds from `at_ns[i]` on, until the next; `initial` before the first."""
+
+    initial: int
+    at_ns: Ints
+    value: Ints
+
+    @property
+    def peak(self) -> int:
+        return int(self.value.max(initial=self.initial))
+
+    @property
+    def peak_at_ns(self) -> int:
+        """When the peak is reached first; 0 if it is there from the start."""
+        return 0 if self.peak == self.initial else int(self.at_ns[int(self.value.argmax())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPeak:
+    """The most bytes that a rank's device holds, by part. The first three are there all the time."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+def in_flight(run: Run) -> tuple[StepFunction, ...]:
+    """Microbatches in flight on every rank (each stage of the rank counts): F has started, B or W has not ended."""
+    ones = np.ones(run.trace.meta.num_stages, dtype=np.int64)
+    return _over_time(run, allocated=ones, kept=ones, initial=np.zeros(run.num_ranks, dtype=np.int64))
+
+
+def activation_bytes(run: Run) -> tuple[StepFunction, ...]:
+    """Activation bytes on every rank over time; () without `stage_memory`."""
+    return _with_memory(run, static=False)
+
+
+def memory_over_time(run: Run) -> tuple[StepFunction, ...]:
+    """All bytes on every rank over time, weights, gradients and optimizer included; () without `stage_memory`."""
+    return _with_memory(run, static=True)
+
+
+def memory_peaks(run: Run) -> tuple[MemoryPeak, ...]:
+    """Peak of every rank with its parts; () without `stage_memory`."""
+    return tuple(
+        MemoryPeak(
+            weights=sum(run.facts.stage_memory[stage].weights_bytes for stage in stages),
+            gradients=sum(run.facts.stage_memory[stage].gradients_bytes for stage in stages),
+            optimizer=sum(run.facts.stage_memory[stage].optimizer_bytes for stage in stages),
+            activations=held.peak,
+        )
+        for stages, held in zip(_stages_of_ranks(run), activation_bytes(run), strict=False)
+    )
+
+
+def _with_memory(run: Run, *, static: bool) -> tuple[StepFunction, ...]:
+    memory = run.facts.stage_memory
+    if not memory:
+        return ()
+    initial = [sum(memory[stage].static_bytes for stage in stages) * static for stages in _stages_of_ranks(run)]
+    return _over_time(
+        run,
+        allocated=np.array([stage.activation_bytes for stage in memory], dtype=np.int64),
+        kept=np.array([stage.kept_for_weight_bytes for stage in memory], dtype=np.int64),
+        initial=np.array(initial, dtype=np.int64),
+    )
+
+
+def _stages_of_ranks(run: Run) -> list[list[int]]:
+    owners = run.trace.meta.rank_of_stage
+    return [[stage for stage, owner in enumerate(owners) if owner == rank] for rank in range(run.num_ranks)]
+
+
+def _over_time(run: Run, *, allocated: Ints, kept: Ints, initial: Ints) -> tuple[StepFunction, ...]:
+    """Step function per rank; `allocated` by F and `kept` after I are amounts per stage."""
+    rows = run.trace.where(is_action(run.trace))
+    change = _changes(rows, allocated, kept)
+    time = np.where(rows.op == Op.F, rows.start_ns, rows.end_ns)
+    order = np.lexsort((time, rows.rank))
+    rank, time, change = rows.rank[order], time[order], change[order]
+    bounds = np.searchsorted(rank, np.arange(run.num_ranks + 1))
+    functions = []
+    for number, (low, high) in enumerate(pairwise(bounds)):
+        level = initial[number] + np.cumsum(change[low:high])
+        last = np.append(np.diff(time[low:high]) > 0, True)[: high - low]  # what is freed at an instant is free then
+        functions.append(StepFunction(initial=int(initial[number]), at_ns=time[low:high][last], value=level[last]))
+    return tuple(functions)
+
+
+def _changes(rows: Trace, allocated: Ints, kept: Ints) -> Ints:
+    """What each action adds when it starts (F) or frees when it ends. W alone (stage 0 needs no I) frees everything."""
+    after_input = (rows.op == Op.W) & np.isin(_keys(rows), _keys(rows)[rows.op == Op.I])
+    gone = np.where(after_input, kept[rows.stage], allocated[rows.stage])
+    gone = np.where(rows.op == Op.I, (allocated - kept)[rows.stage], gone)
+    return np.where(rows.op == Op.F, allocated[rows.stage], -gone)
+
+
+def _keys(rows: Trace) -> NDArray[np.int64]:
+    """One number per (iteration, stage, microbatch)."""
+    iteration = rows.iteration.astype(np.int64)
+    return (iteration * rows.meta.num_stages + rows.stage) * (int(rows.microbatch.max(initial=0)) + 1) + rows.microbatch

@@ -1,0 +1,164 @@
+"""The iterations of a trace that count, and their two windows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.actions import Op
+from hops.errors import UsageError
+from hops.metrics.facts import RunFacts
+from hops.metrics.intervals import Intervals, Ints
+from hops.trace import Stream, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ComputeRows:
+    """Rows of the compute stream, sorted by rank and start; times are shifted by rank (see Intervals).
+
+    Attributes:
+        row: index into the trace; rank: its rank.
+        before: latest end of what the rank did before (its lane's zero for the first).
+        start, end: of the row.
+    """
+
+    row: Ints
+    rank: Ints
+    before: Ints
+    start: Ints
+    end: Ints
+
+    @property
+    def busy(self) -> Ints:
+        """Nanoseconds of the row; rows that overlap on one rank (clocks of measured runs) count once."""
+        return np.maximum(self.end - np.maximum(self.start, self.before), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """A trace without its warm-up iterations, and when each of the others ran. All metrics are functions of it.
+
+    Attributes:
+        trace: rows of the iterations that count, without faults.
+        facts: what the trace does not say.
+        iterations: their numbers, rising, shape (iterations,).
+        index: position in `iterations` of every row, shape (rows,).
+        start_ns, end_ns: window `iteration`: from the first action to the first action of the next one; for the last
+            one (and before a number that is missing), to the end of its last row.
+        pipeline_start_ns, pipeline_end_ns: window `pipeline`: from the first action to the end of the last one.
+        faults: when each rank is hit by a fault.
+        span: more than any time in the trace (see Intervals).
+    """
+
+    trace: Trace
+    facts: RunFacts
+    iterations: NDArray[np.int32]
+    index: Ints
+    start_ns: Ints
+    end_ns: Ints
+    pipeline_start_ns: Ints
+    pipeline_end_ns: Ints
+    faults: Intervals
+    span: int
+
+    @classmethod
+    def of(cls, trace: Trace, facts: RunFacts) -> "Run":
+        """Leave the warm-up iterations out. Raises UsageError if none is left."""
+        numbers = np.unique(trace.iteration[is_action(trace)])
+        kept = numbers[facts.warmup_iterations :]
+        if not len(kept):
+            raise UsageError(
+                f"no iteration left to measure: the trace has {len(numbers)} with actions and warm-up takes "
+                f"{facts.warmup_iterations}; run more iterations or lower simulation.warmup_iterations"
+            )
+        span = int(trace.end_ns.max()) + 1
+        fault = trace.of(Stream.FAULT)
+        trace = trace.where(np.isin(trace.iteration, kept) & (trace.stream != Stream.FAULT))
+        index = np.searchsorted(kept, trace.iteration)
+        action = is_action(trace)
+        start = _extreme(np.minimum, index[action], trace.start_ns[action], len(kept))
+        last_row = _extreme(np.maximum, index, trace.end_ns, len(kept))
+        follows = np.append(np.diff(kept) == 1, False)
+        return cls(
+            trace=trace,
+            facts=facts,
+            iterations=kept,
+            index=index,
+            start_ns=start,
+            end_ns=np.where(follows, np.append(start[1:], 0), last_row),
+            pipeline_start_ns=start,
+            pipeline_end_ns=_extreme(np.maximum, index[action], trace.end_ns[action], len(kept)),
+            faults=Intervals.union(fault.rank, fault.start_ns, fault.end_ns, lanes=trace.meta.num_ranks, span=span),
+            span=span,
+        )
+
+    @property
+    def num_iterations(self) -> int:
+        return len(self.iterations)
+
+    @property
+    def num_ranks(self) -> int:
+        return self.trace.meta.num_ranks
+
+    @property
+    def window_ns(self) -> int:
+        """Sum of the `iteration` windows."""
+        return int((self.end_ns - self.start_ns).sum())
+
+    @property
+    def pipeline_ns(self) -> int:
+        """Sum of the `pipeline` windows."""
+        return int((self.pipeline_end_ns - self.pipeline_start_ns).sum())
+
+    def lanes(self, mask: NDArray[np.bool_]) -> Intervals:
+        """When the rows of `mask` (shape (rows,)) cover each rank."""
+        rows = self.trace
+        return Intervals.union(
+            rows.rank[mask], rows.start_ns[mask], rows.end_ns[mask], lanes=self.num_ranks, span=self.span
+        )
+
+    def compute(self) -> Intervals:
+        """When each rank computes: F, B, I, W and the optimizer step."""
+        return self.lanes(self.trace.stream == Stream.COMPUTE)
+
+    def compute_rows(self) -> "ComputeRows":
+        """The compute rows, rank by rank, with how far each rank had got before."""
+        row = np.flatnonzero(self.trace.stream == Stream.COMPUTE)
+        row = row[np.argsort(self.trace.rank[row], kind="stable")]
+        rank = self.trace.rank[row].astype(np.int64)
+        end = self.trace.end_ns[row] + rank * self.span
+        before = np.maximum(np.append(0, np.maximum.accumulate(end)[:-1]), rank * self.span)
+        return ComputeRows(
+            row=row, rank=rank, before=before, start=self.trace.start_ns[row] + rank * self.span, end=end
+        )
+
+    def on_every_rank(self, start: Ints, end: Ints) -> Intervals:
+        """The same intervals on every rank."""
+        rank = np.repeat(np.arange(self.num_ranks), len(start))
+        return Intervals.union(
+            rank,
+            np.tile(start, self.num_ranks),
+            np.tile(end, self.num_ranks),
+            lanes=self.num_ranks,
+            span=self.span,
+        )
+
+    def per_iteration_and_rank(self, rows: NDArray[np.integer], values: Ints) -> Ints:
+        """Sum of the values of some rows, by iteration and rank: shape (iterations, ranks)."""
+        sums = np.zeros((self.num_iterations, self.num_ranks), dtype=np.int64)
+        np.add.at(sums, (self.index[rows], self.trace.rank[rows]), values)
+        return sums
+
+
+def is_action(trace: Trace) -> NDArray[np.bool_]:
+    """Which rows are F, B, I or W on a rank's compute stream."""
+    action: NDArray[np.bool_] = (trace.stream == Stream.COMPUTE) & (trace.op <= Op.W)
+    return action
+
+
+def _extreme(take: np.ufunc, group: Ints, values: Ints, groups: int) -> Ints:
+    """Least or greatest value per group; every group has one."""
+    limits = np.iinfo(np.int64)
+    result = np.full(groups, limits.max if take is np.minimum else limits.min, dtype=np.int64)
+    take.at(result, group, values)
+    return result

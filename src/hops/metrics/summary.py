@@ -1,0 +1,178 @@
+"""A summary is a run in numbers; its field names are the keys of the summary JSON, and bear their units.
+
+Every key is always there. None (JSON null) means: not known from this trace and these facts. NaN and infinities never
+appear. All times per iteration are means over the iterations that count.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+FORMAT = "hops-summary/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Mean and percentiles (linear interpolation) of a time."""
+
+    mean_ms: float
+    p50_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationTime:
+    """Start to start; the last iteration: to its end."""
+
+    mean_ms: float
+    p50_ms: float
+    p99_ms: float
+    values_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """Over iteration time with the optimizer step inside, all data-parallel replicas together."""
+
+    microbatches_per_s: float
+    samples_per_s: float | None
+    tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BubbleCauses:
+    """Fractions of ranks x window (or ms of one rank), by cause; see `hops.metrics.Cause`."""
+
+    warm_up_cool_down: float
+    imbalance: float
+    messages: float
+    fault: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BubbleSummary:
+    """Bubble of one window; the causes sum to `fraction`."""
+
+    window_ms: float
+    fraction: float
+    by_cause: BubbleCauses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BubbleWindows:
+    """The two windows that a bubble can refer to."""
+
+    pipeline: BubbleSummary
+    iteration: BubbleSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseTimes:
+    """Phases of an iteration; they sum to its mean time."""
+
+    warm_up_ms: float
+    steady_ms: float
+    cool_down_ms: float
+    reductions_ms: float
+    optimizer_ms: float
+    host_ms: float
+    other_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposedCommunication:
+    """Per rank and iteration: ms in which communication or synchronisation kept the rank from computing."""
+
+    messages_ms: float
+    reductions_ms: float
+    synchronization_ms: float
+    total_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySummary:
+    """Most bytes that the device held, by part, against what it has."""
+
+    peak_bytes: int
+    weights_bytes: int
+    gradients_bytes: int
+    optimizer_bytes: int
+    activations_bytes: int
+    capacity_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSummary:
+    """One rank and its device. `idle` says why it idles in the window `iteration`, in ms per iteration."""
+
+    rank: int
+    device: str
+    host: str
+    stages: tuple[int, ...]
+    utilization: float
+    busy_ms: float
+    idle_ms: BubbleCauses
+    exposed_ms: float
+    stage_span_ms: float
+    in_flight_peak: int
+    memory: MemorySummary | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSummary:
+    """Median time of each op of a stage; None if it never ran."""
+
+    stage: int
+    rank: int
+    forward_ms: float | None
+    backward_ms: float | None
+    input_backward_ms: float | None
+    weight_backward_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSummary:
+    """Traffic of one link, per iteration. `contention_ms`: with two or more messages on it."""
+
+    name: str
+    bandwidth_bytes_per_s: float | None
+    messages: float
+    carried_bytes: float
+    utilization: float | None
+    busy_share: float
+    contention_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Everything that is said about a run, simulated or measured."""
+
+    format: str
+    source: str
+    schedule: str
+    num_ranks: int
+    num_stages: int
+    num_microbatches: int
+    data_parallel: int
+    iterations: int
+    warmup_iterations: int
+    iteration_time: IterationTime
+    throughput: Throughput
+    microbatch_latency: Spread | None
+    mfu: float | None
+    bubble: BubbleWindows
+    phases: PhaseTimes
+    exposed_communication: ExposedCommunication
+    ranks: tuple[RankSummary, ...]
+    stages: tuple[StageSummary, ...]
+    links: tuple[LinkSummary, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dicts and lists of numbers, text and None, keys as in docs/reference/metrics.md."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        return plain
+
+    def to_json(self) -> str:
+        """The summary JSON: the same summary gives the same bytes. Ends in a newline."""
+        return json.dumps(asdict(self), indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -1,0 +1,127 @@
+"""Why a rank idles before an action: the wait is followed from rank to rank to where it ends.
+
+Definition. Take an instant at which a rank idles before its next action of the iteration. If what that action needs
+from a neighbouring stage is already made, the rank waits for a message. If not, look at the rank that has to make it:
+if that one computes, the wait ends there, on a computing rank; if it idles too, ask the same of it. If the rank at
+the end of this chain is hit by a fault at that instant, the cause is the fault.
+
+An idle rank whose next action needs nothing from elsewhere waits for its own message if its previous action sent one
+(blocking sends); otherwise it waits for nobody.
+
+Made means: the producing action has ended. So measured traces without message rows, and rendezvous in which a message
+starts late, are served by the same definition.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.actions import Op
+from hops.metrics.intervals import Ints
+from hops.metrics.run import ComputeRows, Run, is_action
+from hops.trace import Trace, producer_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Waits:
+    """Idle nanoseconds before actions inside their pipeline window, shape (iterations, ranks).
+
+    Attributes:
+        messages: with a message under way at the end of the chain.
+        faults: with a fault at the end of the chain.
+    """
+
+    messages: Ints
+    faults: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Gaps:
+    """Idle intervals before actions, sorted by rank and time (times shifted by rank, see Intervals).
+
+    `ready`: when the input was made; `producer`: rank that makes it, -1: none. `cell`: iteration and rank, flat.
+    """
+
+    start: Ints
+    end: Ints
+    ready: Ints
+    rank: Ints
+    producer: Ints
+    cell: Ints
+
+
+def waits(run: Run) -> Waits:
+    """Follow every wait of a run to its end. Vectorised: one round per rank that a chain passes."""
+    gaps = _gaps(run)
+    messages, faults = np.zeros((2, run.num_iterations * run.num_ranks), dtype=np.int64)
+    gap, cell, start, end = np.arange(len(gaps.start)), gaps.cell, gaps.start, gaps.end
+    explains = bool(len(run.faults.start)) or bool(np.any(gaps.ready < gaps.end))
+    for _ in range(2 * run.trace.meta.num_stages + 2 if explains else 0):  # clocks that disagree could make circles
+        # what lies after the input was made is a message (or a fault) of the rank itself
+        made = np.clip(gaps.ready[gap], start, end)
+        broken = run.faults.within(made, end)
+        np.add.at(messages, cell, end - made - broken)
+        np.add.at(faults, cell, broken)
+        # what lies before is spent by the producer, computing or idling
+        waiting = (made > start) & (gaps.producer[gap] >= 0)
+        idle = (made > start) & (gaps.producer[gap] < 0)
+        np.add.at(faults, cell[idle], run.faults.within(start[idle], made[idle]))
+        gap, cell, start, end = gap[waiting], cell[waiting], start[waiting], made[waiting]
+        shift = (gaps.producer[gap] - gaps.rank[gap]) * run.span
+        start, end = start + shift, end + shift
+        np.add.at(faults, cell, run.faults.within(start, end))
+        piece, gap = _overlapping(gaps, start, end)
+        cell = cell[piece]
+        start, end = np.maximum(start[piece], gaps.start[gap]), np.minimum(end[piece], gaps.end[gap])
+        np.add.at(faults, cell, -run.faults.within(start, end))
+        if not len(gap):
+            break
+    shape = (run.num_iterations, run.num_ranks)
+    return Waits(messages=messages.reshape(shape), faults=faults.reshape(shape))
+
+
+def _overlapping(gaps: _Gaps, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Pairs (interval, gap) that overlap."""
+    first = np.searchsorted(gaps.end, start, side="right")
+    count = np.maximum(np.searchsorted(gaps.start, end, side="left") - first, 0)
+    interval = np.repeat(np.arange(len(start)), count)
+    nth = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count)
+    return interval, first[interval] + nth
+
+
+def _gaps(run: Run) -> _Gaps:
+    """Idle time before each action, since its rank's previous row or the start of its pipeline window."""
+    compute = run.compute_rows()
+    index = run.index[compute.row]
+    start = np.maximum(compute.before, run.pipeline_start_ns[index] + compute.rank * run.span)
+    ready, producer = _inputs(run, compute, start)
+    gap = is_action(run.trace)[compute.row] & (compute.start > start)
+    return _Gaps(
+        start=start[gap],
+        end=compute.start[gap],
+        ready=ready[gap],
+        rank=compute.rank[gap],
+        producer=producer[gap],
+        cell=(index * run.num_ranks + compute.rank)[gap],
+    )
+
+
+def _inputs(run: Run, compute: ComputeRows, idle_from: Ints) -> tuple[Ints, Ints]:
+    """When the input of each compute row was made (shifted to the row's rank), and by which rank (-1: none)."""
+    rows = run.trace
+    source = producer_rows(rows)[compute.row]
+    remote = (source >= 0) & (rows.rank[source] != compute.rank)
+    previous_sent = np.append(False, _sends(rows)[compute.row][:-1] & (np.diff(compute.rank) == 0))
+    alone = np.where(previous_sent, idle_from, compute.start)
+    ready = np.where(remote, rows.end_ns[source] + compute.rank * run.span, alone)
+    return ready, np.where(remote, rows.rank[source], -1).astype(np.int64)
+
+
+def _sends(rows: Trace) -> NDArray[np.bool_]:
+    """Which actions send to a stage on another rank."""
+    rank_of_stage = np.asarray(rows.meta.rank_of_stage)
+    target = rows.stage + np.where(rows.op == Op.F, 1, -1)
+    inside = (target >= 0) & (target < len(rank_of_stage)) & (rows.op <= Op.I)
+    elsewhere: NDArray[np.bool_] = rank_of_stage[np.where(inside, target, 0)] != rows.rank
+    return inside & elsewhere
