@@ -9,6 +9,7 @@ from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.one_f_one_b import OneFOneB
 from hops.schedule.profile import Profile
 from hops.schedule.program import Program, Shape
+from hops.schedule.v_half import VHalf
 from hops.schedule.zb_h1 import ZBH1
 from hops.schedule.zb_h2 import ZBH2
 from hops.schedule.zb_v import ZBV
@@ -28,6 +29,7 @@ __all__ = [
     "Scheduler",
     "Shape",
     "StaticScheduler",
+    "VHalf",
     "View",
     "evaluate",
     "order_grid",
