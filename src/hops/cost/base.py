@@ -1,4 +1,4 @@
-"""The contract of a cost model: seconds per action, bytes per message, memory per stage, and the end of an iteration."""
+"""The contract of a cost model: seconds per action, bytes per message, memory per stage, end of an iteration."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -28,6 +28,16 @@ class StepCosts:
     optimizer_s: tuple[float, ...] = ()
     host_s: float = 0.0
     synchronized: bool = True
+
+
+NO_STEP = StepCosts()
+
+
+def crosses_stages(stage: int, op: Op, num_stages: int) -> bool:
+    """Whether the op's result goes to a neighbouring stage: F's to the next one, B's and I's to the one before."""
+    if op is Op.F:
+        return stage < num_stages - 1
+    return op.sends and stage > 0
 
 
 class CostModel(ABC):

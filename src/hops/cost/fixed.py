@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hops.actions import Op
-from hops.cost.base import CostModel, StepCosts
+from hops.cost.base import NO_STEP, CostModel, StepCosts, crosses_stages
 from hops.model import StageMemory
 
 
@@ -17,7 +17,7 @@ class FixedCosts(CostModel):
     fused_backward_s: tuple[float, ...] = ()
     bytes_per_message: int = 0
     stage_memory: tuple[StageMemory, ...] = ()
-    step_costs: StepCosts = StepCosts()
+    step_costs: StepCosts = NO_STEP
 
     @classmethod
     def uniform(
@@ -48,10 +48,7 @@ class FixedCosts(CostModel):
         return self.input_backward_s[stage] + self.weight_backward_s[stage]
 
     def message_bytes(self, stage: int, op: Op) -> int:
-        last = self.num_stages - 1
-        if not op.sends or (op is Op.F and stage == last) or (op is not Op.F and stage == 0):
-            return 0
-        return self.bytes_per_message
+        return self.bytes_per_message if crosses_stages(stage, op, self.num_stages) else 0
 
     def memory(self, stage: int) -> StageMemory:
         return self.stage_memory[stage] if self.stage_memory else StageMemory()

@@ -1,14 +1,15 @@
 """What a stage keeps in its device's memory."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from hops.errors import UsageError
 from hops.model.implementation import Implementation, Microbatch
 from hops.model.layer import FP32_BYTES, scores_elements
 from hops.model.optimizer import Optimizer
-from hops.model.partition import Partition
+from hops.model.partition import StageSlice
 from hops.model.transformer import Transformer
-from hops.model.work import check_fit, stage_parameters
+from hops.model.work import stage_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,35 +38,32 @@ class StageMemory:
 
 def stage_memory(
     model: Transformer,
-    partition: Partition,
-    stage: int,
+    part: StageSlice,
     batch: Microbatch,
     how: Implementation,
     optimizer: Optimizer,
     *,
     optimizer_shards: int = 1,
 ) -> StageMemory:
-    """Memory of one stage: weights, fp32 gradients, optimizer states, activations.
+    """Memory of one stage: weights, gradients, optimizer states, activations.
 
     `optimizer_shards` data-parallel replicas share the optimizer states (ZeRO-1, Megatron's distributed optimizer);
-    1 means every replica holds all of them. Raises UsageError as `stage_work` does.
+    1 means every replica holds all of them.
     """
-    check_fit(model, partition, batch)
     if optimizer_shards < 1:
         raise UsageError(f"optimizer_shards must be at least 1, but got {optimizer_shards}")
-    parameters = stage_parameters(model, partition, stage)
-    states = parameters * optimizer.state_bytes_per_parameter(how.element_bytes)
-    layers = partition.layers[stage]
-    recomputes = how.recompute == "full" and layers > 0
+    parameters = stage_parameters(model, part)
+    states = parameters * optimizer.state_bytes / optimizer_shards
+    recomputes = how.recompute == "full" and part.layers > 0
     return StageMemory(
         weights_bytes=parameters * how.element_bytes,
-        gradients_bytes=parameters * FP32_BYTES,
-        optimizer_bytes=-(-states // optimizer_shards),
+        gradients_bytes=ceil(parameters * optimizer.gradient_bytes),
+        optimizer_bytes=ceil(states),
         workspace_bytes=layer_activation_bytes(model, batch, how) if recomputes else 0,
-        activation_bytes=layers * kept_layer_bytes(model, batch, how)
-        + _end_activation_bytes(model, partition, stage, batch, how),
-        kept_for_weight_bytes=layers * layer_kept_for_weight_bytes(model, batch, how)
-        + _end_kept_for_weight_bytes(model, partition, stage, batch, how),
+        activation_bytes=part.layers * kept_layer_bytes(model, batch, how)
+        + _end_activation_bytes(model, part, batch, how),
+        kept_for_weight_bytes=part.layers * layer_kept_for_weight_bytes(model, batch, how)
+        + _end_kept_for_weight_bytes(model, part, batch, how),
     )
 
 
@@ -116,25 +114,21 @@ def layer_kept_for_weight_bytes(model: Transformer, batch: Microbatch, how: Impl
     return batch.tokens * (inputs + gradients) * how.element_bytes
 
 
-def _end_activation_bytes(
-    model: Transformer, partition: Partition, stage: int, batch: Microbatch, how: Implementation
-) -> int:
+def _end_activation_bytes(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> int:
     """Embedding dropout mask sbh on the first stage; inputs of final norm and head and fp32 logits, 4sbh(1 + v/h).
 
     Korthikanti et al. 2022 (arXiv 2205.05198), section 4.3.
     """
     total = 0
-    if partition.holds_embedding(stage) and how.dropout:
+    if part.embedding and how.dropout:
         total += batch.tokens * model.hidden
-    if partition.holds_head(stage):
+    if part.head:
         total += batch.tokens * (2 * model.hidden * how.element_bytes + model.vocab * FP32_BYTES)
     return total
 
 
-def _end_kept_for_weight_bytes(
-    model: Transformer, partition: Partition, stage: int, batch: Microbatch, how: Implementation
-) -> int:
+def _end_kept_for_weight_bytes(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> int:
     """Input of the head and the gradient of its logits."""
-    if not partition.holds_head(stage):
+    if not part.head:
         return 0
     return batch.tokens * (model.hidden + model.vocab) * how.element_bytes

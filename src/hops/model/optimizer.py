@@ -5,47 +5,45 @@ from dataclasses import dataclass
 from hops.errors import UsageError
 
 FP32_BYTES = 4
+MOMENTS = {"adam": 2, "sgd_momentum": 1, "sgd": 0}  # fp32 states beside the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """Bytes per parameter of an optimizer with fp32 gradients and states, as in Megatron-LM.
+    """Bytes per parameter.
 
     Attributes:
-        name: as a spec names it.
-        moments: fp32 states beside the weights (Adam 2, momentum 1).
+        state_bytes: states held between steps, a master copy of the weights included.
+        gradient_bytes: one gradient, in memory and in reductions.
+        master_weights: whether the states hold an fp32 copy from which the weights are written.
     """
 
-    name: str
-    moments: int
+    state_bytes: float
+    gradient_bytes: float = FP32_BYTES
+    master_weights: bool
 
-    def state_bytes_per_parameter(self, element_bytes: int) -> int:
-        """Moments, and an fp32 master copy of weights that are kept in fewer bytes.
+    def __post_init__(self) -> None:
+        for name in ("state_bytes", "gradient_bytes"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} of an optimizer must be at least 0, but got {getattr(self, name)}")
 
-        Adam in mixed precision: 12; with bf16 weights and fp32 gradients 18 in all (Korthikanti et al. 2022).
+    @classmethod
+    def named(cls, kind: str, *, element_bytes: int) -> "Optimizer":
+        """Megatron-LM's `adam`, `sgd_momentum` or `sgd`: fp32 moments, gradients and master weights.
+
+        Adam with 2-byte weights holds 12 bytes of states per parameter, 18 with weights and gradients (Megatron-LM,
+        distributed optimizer's documentation). Weights that are fp32 themselves have no other master copy.
+        Raises UsageError for another name.
         """
-        master = FP32_BYTES if element_bytes < FP32_BYTES else 0
-        return master + self.moments * FP32_BYTES
+        if kind not in MOMENTS:
+            raise UsageError(f"unknown optimizer {kind!r}: known are {', '.join(MOMENTS)}")
+        master = element_bytes < FP32_BYTES
+        return cls(state_bytes=(MOMENTS[kind] + master) * FP32_BYTES, master_weights=master)
 
-    def step_bytes_per_parameter(self, element_bytes: int) -> int:
-        """What one step moves: read the gradient, read and write every state, write weights held in fewer bytes.
+    def step_bytes(self, element_bytes: int) -> float:
+        """What one step moves per parameter: read the gradient, read and write the states, write the weights.
 
-        Without a master copy the weights themselves are read and written. Adam in mixed precision: 4 + 24 + 2 = 30.
+        Without a master copy the weights are read as well. Adam in mixed precision: 4 + 24 + 2 = 30.
         """
-        states = (1 + self.moments) * 2 * FP32_BYTES
-        weights = element_bytes if element_bytes < FP32_BYTES else 0
-        return FP32_BYTES + states + weights
-
-
-OPTIMIZERS: dict[str, Optimizer] = {
-    "adam": Optimizer(name="adam", moments=2),
-    "sgd": Optimizer(name="sgd", moments=0),
-    "sgd_momentum": Optimizer(name="sgd_momentum", moments=1),
-}
-
-
-def get_optimizer(name: str) -> Optimizer:
-    """The optimizer of that name. Raises UsageError if there is none."""
-    if name not in OPTIMIZERS:
-        raise UsageError(f"unknown optimizer {name!r}: known are {', '.join(OPTIMIZERS)}")
-    return OPTIMIZERS[name]
+        weights = element_bytes if self.master_weights else 2 * element_bytes
+        return self.gradient_bytes + 2 * self.state_bytes + weights

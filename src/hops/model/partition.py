@@ -12,6 +12,15 @@ LayerCost = Callable[[int, int, int], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageSlice:
+    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss."""
+
+    layers: int
+    embedding: bool
+    head: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """Layers per stage, in the order of the model. The first and the last stage may have none, others at least one."""
 
@@ -34,12 +43,9 @@ class Partition:
     def num_layers(self) -> int:
         return sum(self.layers)
 
-    def holds_embedding(self, stage: int) -> bool:
-        return stage == 0
-
-    def holds_head(self, stage: int) -> bool:
-        """Final norm, LM head and loss."""
-        return stage == self.num_stages - 1
+    def slice(self, stage: int) -> StageSlice:
+        """What the stage holds."""
+        return StageSlice(layers=self.layers[stage], embedding=stage == 0, head=stage == self.num_stages - 1)
 
     def layer_range(self, stage: int) -> range:
         """Numbers of the stage's layers, counted along the model from 0."""

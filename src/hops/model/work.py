@@ -7,7 +7,7 @@ from hops.model import ends
 from hops.model.implementation import Implementation, Microbatch
 from hops.model.kernels import Kernels, rename, repeat
 from hops.model.layer import layer_work
-from hops.model.partition import Partition
+from hops.model.partition import Partition, StageSlice
 from hops.model.transformer import Transformer
 
 
@@ -54,37 +54,34 @@ class StageWork:
     parameters: int
 
 
-def stage_work(
-    model: Transformer, partition: Partition, stage: int, batch: Microbatch, how: Implementation
-) -> StageWork:
-    """The work of one stage of a partition. Raises UsageError if model, partition and microbatch do not fit."""
-    check_fit(model, partition, batch)
-    layers = partition.layers[stage]
+def stage_work(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> StageWork:
+    """The work of one stage. `check_fit` tells whether model, partition and microbatch belong together."""
     layer = layer_work(model, batch, how)
     again = {"none": (), "selective": layer.attention_core, "full": layer.forward}[how.recompute]
     return StageWork(
-        num_layers=layers,
-        forward=OpWork(layers=repeat(layer.forward, layers), ends=_end_forward(model, partition, stage, batch, how)),
+        num_layers=part.layers,
+        forward=OpWork(layers=repeat(layer.forward, part.layers), ends=_end_forward(model, part, batch, how)),
         input_backward=OpWork(
-            layers=repeat(layer.input_backward, layers), ends=_end_input_backward(model, partition, stage, batch, how)
+            layers=repeat(layer.input_backward, part.layers), ends=_end_input_backward(model, part, batch, how)
         ),
         weight_backward=OpWork(
-            layers=repeat(layer.weight_backward, layers), ends=_end_weight_backward(model, partition, stage, batch, how)
+            layers=repeat(layer.weight_backward, part.layers),
+            ends=ends.head_weight_backward(model, batch, how) if part.head else (),
         ),
-        recompute=OpWork(layers=rename(repeat(again, layers), "recompute")),
-        recomputed_layers=layers if how.recompute == "full" else 0,
+        recompute=OpWork(layers=rename(repeat(again, part.layers), "recompute")),
+        recomputed_layers=part.layers if how.recompute == "full" else 0,
         message_bytes=batch.tokens * model.hidden * how.element_bytes,
-        parameters=stage_parameters(model, partition, stage),
+        parameters=stage_parameters(model, part),
     )
 
 
-def stage_parameters(model: Transformer, partition: Partition, stage: int) -> int:
-    """Parameters a stage holds. A tied table counts on the first and on the last stage, unless they are the same."""
-    count = partition.layers[stage] * model.layer_parameters
-    if partition.holds_embedding(stage):
+def stage_parameters(model: Transformer, part: StageSlice) -> int:
+    """Parameters a stage holds. A tied table is held by the first and by the last stage; once, if they are the same."""
+    count = part.layers * model.layer_parameters
+    if part.embedding:
         count += model.table_parameters + model.position_parameters
-    if partition.holds_head(stage):
-        shares_table = model.tied and partition.holds_embedding(stage)
+    if part.head:
+        shares_table = model.tied and part.embedding
         count += model.norm_parameters + (0 if shares_table else model.table_parameters)
     return count
 
@@ -103,29 +100,13 @@ def check_fit(model: Transformer, partition: Partition, batch: Microbatch) -> No
         )
 
 
-def _end_forward(
-    model: Transformer, partition: Partition, stage: int, batch: Microbatch, how: Implementation
-) -> Kernels:
-    kernels: Kernels = ()
-    if partition.holds_embedding(stage):
-        kernels += ends.embedding_forward(model, batch, how)
-    if partition.holds_head(stage):
-        kernels += ends.head_forward(model, batch, how) + ends.cross_entropy_forward(model, batch, how)
-    return kernels
+def _end_forward(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> Kernels:
+    embedding = ends.embedding_forward(model, batch, how)
+    head = (*ends.head_forward(model, batch, how), *ends.cross_entropy_forward(model, batch, how))
+    return (embedding if part.embedding else ()) + (head if part.head else ())
 
 
-def _end_input_backward(
-    model: Transformer, partition: Partition, stage: int, batch: Microbatch, how: Implementation
-) -> Kernels:
-    kernels: Kernels = ()
-    if partition.holds_head(stage):
-        kernels += ends.cross_entropy_backward(model, batch, how) + ends.head_input_backward(model, batch, how)
-    if partition.holds_embedding(stage):
-        kernels += ends.embedding_backward(model, batch, how)
-    return kernels
-
-
-def _end_weight_backward(
-    model: Transformer, partition: Partition, stage: int, batch: Microbatch, how: Implementation
-) -> Kernels:
-    return ends.head_weight_backward(model, batch, how) if partition.holds_head(stage) else ()
+def _end_input_backward(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> Kernels:
+    head = (*ends.cross_entropy_backward(model, batch, how), *ends.head_input_backward(model, batch, how))
+    embedding = ends.embedding_backward(model, batch, how)
+    return (head if part.head else ()) + (embedding if part.embedding else ())

@@ -1,0 +1,137 @@
+"""Costs from first principles: a roofline over a stage's kernels, a dispatch floor per layer, and the model's ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hops.actions import Op
+from hops.cost.base import CostModel, StepCosts, crosses_stages
+from hops.cost.rates import DeviceRates
+from hops.cost.steps import NO_STEPS, StepModel
+from hops.cost.terms import op_terms, work_terms
+from hops.errors import UsageError
+from hops.model import (
+    Implementation,
+    Microbatch,
+    Optimizer,
+    Partition,
+    StageMemory,
+    StageWork,
+    Transformer,
+    check_fit,
+    stage_memory,
+    stage_work,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticCosts(CostModel):
+    """Seconds of every stage's work on the device it is placed on. Tuples have one value per stage.
+
+    B is what is modelled; I and W divide `split_overhead` x B in proportion to their work, so that with the default
+    I + W = B.
+
+    Attributes:
+        works, rates, memories: what each stage does, on what, and what it holds.
+        steps: the end of an iteration.
+        split_overhead: (I + W) / B, at least 1.
+        first_stage_splits: if not, the first stage does nothing in I, and all of the backward pass in W, as PyTorch's
+            pipelining does (no stage waits for a gradient from the first).
+    """
+
+    works: tuple[StageWork, ...]
+    rates: tuple[DeviceRates, ...]
+    memories: tuple[StageMemory, ...]
+    steps: StepModel = NO_STEPS
+    split_overhead: float = 1.0
+    first_stage_splits: bool = True
+    _seconds: tuple[dict[Op, float], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not len(self.works) == len(self.rates) == len(self.memories) > 0:
+            got = f"{len(self.works)}, {len(self.rates)} and {len(self.memories)}"
+            raise UsageError(f"works, rates and memories must have one value per stage, but got {got}")
+        if not self.split_overhead >= 1:
+            raise UsageError(f"split_overhead must be at least 1, but got {self.split_overhead}")
+        seconds = tuple(self._stage_seconds(stage) for stage in range(self.num_stages))
+        object.__setattr__(self, "_seconds", seconds)
+
+    @classmethod
+    def of(
+        cls,
+        model: Transformer,
+        partition: Partition,
+        batch: Microbatch,
+        how: Implementation,
+        optimizer: Optimizer,
+        rates: Sequence[DeviceRates],
+        *,
+        optimizer_shards: int = 1,
+        steps: StepModel = NO_STEPS,
+        split_overhead: float = 1.0,
+        first_stage_splits: bool = True,
+    ) -> "AnalyticCosts":
+        """Costs of a partitioned model, `rates[s]` being those of the device under stage s. Raises UsageError."""
+        check_fit(model, partition, batch)
+        parts = [partition.slice(stage) for stage in range(partition.num_stages)]
+        return cls(
+            works=tuple(stage_work(model, part, batch, how) for part in parts),
+            rates=tuple(rates),
+            memories=tuple(
+                stage_memory(model, part, batch, how, optimizer, optimizer_shards=optimizer_shards) for part in parts
+            ),
+            steps=steps,
+            split_overhead=split_overhead,
+            first_stage_splits=first_stage_splits,
+        )
+
+    @property
+    def num_stages(self) -> int:
+        return len(self.works)
+
+    def seconds(self, stage: int, op: Op) -> float:
+        return self._seconds[stage][op]
+
+    def message_bytes(self, stage: int, op: Op) -> int:
+        return self.works[stage].message_bytes if crosses_stages(stage, op, self.num_stages) else 0
+
+    def memory(self, stage: int) -> StageMemory:
+        memory = self.memories[stage]
+        if stage == 0 and not self.first_stage_splits:
+            return replace(memory, kept_for_weight_bytes=memory.activation_bytes)
+        return memory
+
+    def step(self, iteration: int, seed: int) -> StepCosts:
+        return self.steps.costs(iteration, seed)
+
+    def terms(self, stage: int, op: Op) -> dict[str, float]:
+        """Seconds by term of F or B: which part of the model they go to, and `recompute`, `dispatch` and `launch`."""
+        assert op in (Op.F, Op.B), f"terms are those of F and B, not of {op.name}"
+        terms = forward_terms if op is Op.F else backward_terms
+        return terms(self.works[stage], self.rates[stage])
+
+    def _stage_seconds(self, stage: int) -> dict[Op, float]:
+        split = self.split_overhead * sum(self.terms(stage, Op.B).values())
+        inputs = split * self._input_share(stage)
+        weights = split - inputs
+        fused = (inputs + weights) / self.split_overhead
+        return {Op.F: sum(self.terms(stage, Op.F).values()), Op.B: fused, Op.I: inputs, Op.W: weights}
+
+    def _input_share(self, stage: int) -> float:
+        """I's share of the backward work on the device; half where there is no work."""
+        if stage == 0 and not self.first_stage_splits:
+            return 0.0
+        work, rates = self.works[stage], self.rates[stage]
+        inputs = sum(work_terms(work.recompute.kernels + work.input_backward.kernels, rates).values())
+        weights = sum(work_terms(work.weight_backward.kernels, rates).values())
+        return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
+
+
+def forward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
+    """Seconds of F by term."""
+    return op_terms([work.forward], rates, floor_s=work.num_layers * rates.forward_layer_floor_s)
+
+
+def backward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
+    """Seconds of B by term: I and W in one go, after what is recomputed."""
+    floor = work.num_layers * rates.backward_layer_floor_s + work.recomputed_layers * rates.forward_layer_floor_s
+    return op_terms([work.recompute, work.input_backward, work.weight_backward], rates, floor_s=floor)
