@@ -16,7 +16,7 @@ from hops.engine.iteration import Iteration
 from hops.engine.orders import Order
 from hops.engine.run import Run
 from hops.engine.settings import P2P, Settings
-from hops.engine.wiring import Message, Wiring
+from hops.engine.wiring import Wiring
 
 ANY = -2  # a policy's rank receives from anybody
 NOBODY = -1
@@ -26,7 +26,8 @@ class _Offer(NamedTuple):
     """A posted send."""
 
     iteration: Iteration
-    message: Message
+    action: Action
+    key: int
 
 
 class BlockingRun(Run):
@@ -59,28 +60,28 @@ class BlockingRun(Run):
         else:
             self._want(rank, iteration, self._key_of(action))
 
-    def emit(self, rank: int, iteration: Iteration, message: Message) -> None:
-        self._outstanding[rank] += 1
+    def emit(self, iteration: Iteration, action: Action, key: int) -> None:
+        source, target = self._ends(action)
+        self._outstanding[source] += 1
         if self._fused:
-            self._want_with(rank, iteration, message)
-        offer = _Offer(iteration, message)
-        self._offers[message.target].append(offer)
-        self._match(message.target)
+            self._want_with(source, iteration, target)
+        self._offers[target].append(_Offer(iteration, action, key))
+        self._match(target)
 
-    def received(self, iteration: Iteration, message: Message, sent_ns: int) -> None:
-        super().received(iteration, message, sent_ns)
-        for rank in (message.source, message.target):
+    def received(self, iteration: Iteration, action: Action, key: int, sent_ns: int) -> None:
+        super().received(iteration, action, key, sent_ns)
+        for rank in self._ends(action):
             self._outstanding[rank] -= 1
             if not self._outstanding[rank]:
                 self._open_to[rank] = NOBODY
                 self.loop.wake(rank)
 
-    def _want_with(self, rank: int, iteration: Iteration, message: Message) -> None:
-        """Post the receive that is fused with this send, if there is one."""
+    def _want_with(self, rank: int, iteration: Iteration, peer: int) -> None:
+        """Post the receive that is fused with a send to `peer`, if there is one."""
         key = self.order.next_receive(rank, iteration)
         if key is None:
-            self._open(rank, message.target)
-        elif self._any_peer or self._source(key) == message.target:
+            self._open(rank, peer)
+        elif self._any_peer or self._source(key) == peer:
             self._want(rank, iteration, key)
 
     def _want(self, rank: int, iteration: Iteration, key: int) -> None:
@@ -98,17 +99,20 @@ class BlockingRun(Run):
     def _match(self, rank: int) -> None:
         """Start the transfers to `rank` that both sides have posted."""
         for offer in list(self._offers[rank]):
-            iteration, message = offer
-            posted = (iteration.number, message.key)
+            posted = (offer.iteration.number, offer.key)
             if posted in self._wanted[rank]:
                 self._wanted[rank].remove(posted)
-            elif self._open_to[rank] in (ANY, message.source):
+            elif self._open_to[rank] in {ANY, self._ends(offer.action)[0]}:
                 self._open_to[rank] = NOBODY
                 self._outstanding[rank] += 1
             else:
                 continue
             self._offers[rank].remove(offer)
-            self.transmit(iteration, message)
+            self.transmit(*offer)
+
+    def _ends(self, action: Action) -> tuple[int, int]:
+        """Sending and receiving rank of an action's output."""
+        return self.wiring.shape.rank_of_stage[action.stage], self.wiring.target[action.stage][action.op]
 
     def _key_of(self, action: Action) -> int:
         return self.wiring.needs[action.stage][action.op] + action.microbatch
@@ -120,10 +124,10 @@ class BlockingRun(Run):
 
     def waits_for(self, rank: int) -> str:
         sends = [
-            f"waits to send the output of {Action(message.stage, message.op, message.microbatch)} to rank {target}"
+            f"waits to send the output of {offer.action} to rank {target}"
             for target, offers in enumerate(self._offers)
-            for _, message in offers
-            if message.source == rank
+            for offer in offers
+            if self._ends(offer.action)[0] == rank
         ]
         return "; ".join([*sends, *([] if sends else [super().waits_for(rank)])])
 

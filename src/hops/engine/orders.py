@@ -90,7 +90,7 @@ class FixedOrder(Order):
             base = self._needs[stage][op]
             if base >= 0 and not self._from_own_rank(stage, op) and not iteration.arrived[base + microbatch]:
                 return base + microbatch
-            if self._wiring.message(stage, op, microbatch) is not None:
+            if self._wiring.sends(stage, op):
                 return None
         return None
 

@@ -1,8 +1,8 @@
 """Overlapped messages: the sender goes on at once, the receiver takes its input when it needs it."""
 
+from hops.actions import Action
 from hops.engine.iteration import Iteration
 from hops.engine.run import Run
-from hops.engine.wiring import Message
 
 
 class OverlappedRun(Run):
@@ -19,5 +19,5 @@ class OverlappedRun(Run):
             self.order.take(rank)
             self.start(rank, action)
 
-    def emit(self, rank: int, iteration: Iteration, message: Message) -> None:
-        self.transmit(iteration, message)
+    def emit(self, iteration: Iteration, action: Action, key: int) -> None:
+        self.transmit(iteration, action, key)

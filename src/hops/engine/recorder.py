@@ -4,6 +4,7 @@ Code bent for speed (see `benchmarks/engine.py`): a row costs three appends and 
 """
 
 from array import array
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,48 +25,76 @@ MAX_STAGES = 1 << _STAGE_BITS
 class Recorder:
     """Collects rows. Messages and actions are given by stage; the other rows by rank."""
 
-    __slots__ = ("_codes", "_ends", "_starts")
+    __slots__ = ("_add_code", "_add_end", "_add_start", "_codes", "_ends", "_starts")
 
     def __init__(self) -> None:
         self._codes = array("q")
         self._starts = array("q")
         self._ends = array("q")
+        self._add_code, self._add_start, self._add_end = self._codes.append, self._starts.append, self._ends.append
 
     def row(
         self, stream: int, iteration: int, where: int, op: int, microbatch: int, start_ns: int, end_ns: int
     ) -> None:
         """Add a row (by position, for speed); `where`: stage of an action or message, rank of anything else."""
-        self._codes.append(
-            ((((iteration << _STAGE_BITS | where) << _MICROBATCH_BITS | microbatch) << _OP_BITS | op) << _STREAM_BITS)
-            | stream
+        self._add_code(
+            iteration << _ITERATION_AT | where << _STAGE_AT | microbatch << _MICROBATCH_AT | op << _OP_AT | stream
         )
-        self._starts.append(start_ns)
-        self._ends.append(end_ns)
+        self._add_start(start_ns)
+        self._add_end(end_ns)
 
     def trace(self, meta: TraceMeta, message_bytes: NDArray[np.int64]) -> Trace:
-        """The trace. `message_bytes`: shape (stages, ops that send)."""
-        codes = np.frombuffer(self._codes, dtype=np.int64) if self._codes else np.empty(0, np.int64)
-        stream = codes & ((1 << _STREAM_BITS) - 1)
-        op = codes >> _OP_AT & ((1 << _OP_BITS) - 1)
-        microbatch = codes >> _MICROBATCH_AT & (MAX_MICROBATCHES - 1)
-        where = codes >> _STAGE_AT & (MAX_STAGES - 1)
-        staged = op <= Op.W
+        """The trace, sorted as traces are. `message_bytes`: shape (stages, ops that send)."""
+        owner = np.asarray(meta.rank_of_stage, dtype=np.int32)
+        codes, start, end = (_view(rows) for rows in (self._codes, self._starts, self._ends))
+        order = np.lexsort((_stream(codes), _rank(codes, owner), end, start))
+        codes = codes[order]
+        stage = np.where(_is_staged(codes), _where(codes), np.int32(-1))
+        op, stream = _op(codes), _stream(codes)
         message = stream == Stream.MESSAGE
-        stage = np.where(staged, where, -1)
-        owner = np.asarray(meta.rank_of_stage, dtype=np.int64)
-        rank = np.where(staged, owner[np.minimum(where, len(owner) - 1)], where)
-        target = np.clip(np.where(op == Op.F, stage + 1, stage - 1), 0, len(owner) - 1)
-        sending = np.where(message, op, 0)
-        columns = {
-            "iteration": codes >> _ITERATION_AT,
-            "rank": rank,
-            "stream": stream,
-            "stage": stage,
-            "op": op,
-            "microbatch": np.where(staged, microbatch, -1),
-            "peer": np.where(message, owner[target], -1),
-            "start_ns": np.frombuffer(self._starts, dtype=np.int64) if self._starts else np.empty(0, np.int64),
-            "end_ns": np.frombuffer(self._ends, dtype=np.int64) if self._ends else np.empty(0, np.int64),
-            "bytes": np.where(message, message_bytes[np.maximum(stage, 0), sending], 0),
-        }
-        return Trace.from_columns(columns, meta)
+        peer = np.where(op == Op.F, stage + np.int32(1), stage - np.int32(1))[message]
+        peers, sizes = np.full(len(codes), -1, dtype=np.int32), np.zeros(len(codes), dtype=np.int64)
+        peers[message] = owner[peer]
+        sizes[message] = message_bytes[stage[message], op[message]]
+        return Trace(
+            iteration=(codes >> _ITERATION_AT).astype(np.int32),
+            rank=_rank(codes, owner),
+            stream=stream,
+            stage=stage,
+            op=op,
+            microbatch=np.where(stage >= 0, _part(codes, _MICROBATCH_AT, _MICROBATCH_BITS, np.int32), np.int32(-1)),
+            peer=peers,
+            start_ns=start[order],
+            end_ns=end[order],
+            bytes=sizes,
+            meta=meta,
+        )
+
+
+def _view(rows: "array[int]") -> NDArray[np.int64]:
+    return np.frombuffer(rows, dtype=np.int64) if rows else np.empty(0, np.int64)
+
+
+def _part(codes: NDArray[np.int64], at: int, bits: int, dtype: type) -> NDArray[Any]:
+    return (codes >> at & ((1 << bits) - 1)).astype(dtype)
+
+
+def _stream(codes: NDArray[np.int64]) -> NDArray[np.int8]:
+    return _part(codes, 0, _STREAM_BITS, np.int8)
+
+
+def _op(codes: NDArray[np.int64]) -> NDArray[np.int8]:
+    return _part(codes, _OP_AT, _OP_BITS, np.int8)
+
+
+def _where(codes: NDArray[np.int64]) -> NDArray[np.int32]:
+    return _part(codes, _STAGE_AT, _STAGE_BITS, np.int32)
+
+
+def _is_staged(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return _op(codes) <= Op.W
+
+
+def _rank(codes: NDArray[np.int64], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    where = _where(codes)
+    return np.where(_is_staged(codes), owner[np.minimum(where, len(owner) - 1)], where)

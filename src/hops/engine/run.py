@@ -18,9 +18,11 @@ from hops.engine.orders import Order
 from hops.engine.recorder import Recorder
 from hops.engine.settings import Settings
 from hops.engine.step import Step
-from hops.engine.wiring import Message, Wiring
+from hops.engine.wiring import Wiring
 from hops.errors import StalledError
 from hops.trace import LinkMeta, Stream, Trace, TraceMeta
+
+_COMPUTE, _MESSAGE = int(Stream.COMPUTE), int(Stream.MESSAGE)
 
 
 class Run(ABC):
@@ -51,6 +53,7 @@ class Run(ABC):
             self.loop.wake(rank)
         self.loop.run()
         self._check_finished()
+        self.current.clear()  # what iterations hold is not needed any more
         return self.recorder.trace(self._meta(), np.asarray(self.message_bytes, dtype=np.int64))
 
     @abstractmethod
@@ -58,8 +61,8 @@ class Run(ABC):
         """Let an idle rank start what it can."""
 
     @abstractmethod
-    def emit(self, rank: int, iteration: Iteration, message: Message) -> None:
-        """An action of `rank` has ended whose output another rank needs."""
+    def emit(self, iteration: Iteration, action: Action, key: int) -> None:
+        """An action has ended whose output, known as `key`, another rank needs."""
 
     def start(self, rank: int, action: Action) -> None:
         """Begin an action now."""
@@ -73,29 +76,29 @@ class Run(ABC):
     def finish(self, rank: int, iteration: Iteration, action: Action, start_ns: int) -> None:
         """An action ends: record it, pass its output on, let the rank go on."""
         stage, op, microbatch = action
-        self.recorder.row(Stream.COMPUTE, iteration.number, stage, op, microbatch, start_ns, self.loop.now)
+        self.recorder.row(_COMPUTE, iteration.number, stage, op, microbatch, start_ns, self.loop.now)
         self.busy[rank] = 0
         base = self.wiring.brings[stage][op]
         if base >= 0:
             if self.wiring.local[stage][op]:
                 self.deliver(rank, iteration, base + microbatch)
             else:
-                message = Message(rank, self.wiring.target[stage][op], stage, op, microbatch, base + microbatch)
-                self.emit(rank, iteration, message)
+                self.emit(iteration, action, base + microbatch)
         self.order.finished(rank, action)
         self.loop.wake(rank)
 
-    def transmit(self, iteration: Iteration, message: Message) -> None:
-        """Put a message on its links now; `received` is called at its delivery."""
-        size = self.message_bytes[message.stage][message.op]
-        delay = iteration.delay_ns[message.key]
-        self.links.send((message.source, message.target), size, delay, self.received, iteration, message, self.loop.now)
+    def transmit(self, iteration: Iteration, action: Action, key: int) -> None:
+        """Put an action's output on its links now; `received` is called at its delivery."""
+        stage, op, _ = action
+        pair = (self.wiring.shape.rank_of_stage[stage], self.wiring.target[stage][op])
+        size = self.message_bytes[stage][op]
+        self.links.send(pair, size, iteration.delay_ns[key], self.received, iteration, action, key, self.loop.now)
 
-    def received(self, iteration: Iteration, message: Message, sent_ns: int) -> None:
+    def received(self, iteration: Iteration, action: Action, key: int, sent_ns: int) -> None:
         """A message is delivered: record it and wake the receiver."""
-        _, target, stage, op, microbatch, key = message
-        self.recorder.row(Stream.MESSAGE, iteration.number, stage, op, microbatch, sent_ns, self.loop.now)
-        self.deliver(target, iteration, key)
+        stage, op, microbatch = action
+        self.recorder.row(_MESSAGE, iteration.number, stage, op, microbatch, sent_ns, self.loop.now)
+        self.deliver(self.wiring.target[stage][op], iteration, key)
 
     def deliver(self, rank: int, iteration: Iteration, key: int) -> None:
         """Something that a stage of `rank` needs is there."""

@@ -4,23 +4,11 @@ A message is known by what it brings: (receiving stage, activation or gradient, 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from hops.actions import ACTION_OPS, Op
 from hops.schedule import Shape
 
 ACTIVATION, GRADIENT = 0, 1
-
-
-class Message(NamedTuple):
-    """A message between two ranks."""
-
-    source: int
-    target: int
-    stage: int  # the producer's
-    op: Op  # the producer's
-    microbatch: int
-    key: int  # what it brings
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +32,9 @@ class Wiring:
     def num_keys(self) -> int:
         return 2 * self.shape.num_stages * self.shape.num_microbatches
 
-    def message(self, stage: int, op: Op, microbatch: int) -> Message | None:
-        """What the action sends to another rank, if anything."""
-        base = self.brings[stage][op]
-        if base < 0 or self.local[stage][op]:
-            return None
-        owner = self.shape.rank_of_stage[stage]
-        return Message(owner, self.target[stage][op], stage, op, microbatch, base + microbatch)
+    def sends(self, stage: int, op: Op) -> bool:
+        """Whether the op's output goes to another rank."""
+        return self.brings[stage][op] >= 0 and not self.local[stage][op]
 
     def producer(self, stage: int, op: Op) -> int | None:
         """The other stage from which the op needs something, if any."""
