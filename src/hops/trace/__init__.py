@@ -1,6 +1,19 @@
 """Traces: what happened in a run, simulated or measured, as columns."""
 
+from hops.trace.chrome import Counter, write_chrome_trace
+from hops.trace.events import read_events, write_events
 from hops.trace.inputs import producer_rows
 from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta
 
-__all__ = ["COLUMNS", "LinkMeta", "Stream", "Trace", "TraceMeta", "producer_rows"]
+__all__ = [
+    "COLUMNS",
+    "Counter",
+    "LinkMeta",
+    "Stream",
+    "Trace",
+    "TraceMeta",
+    "producer_rows",
+    "read_events",
+    "write_chrome_trace",
+    "write_events",
+]
