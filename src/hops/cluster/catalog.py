@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from hops.cluster.device import DeviceKind
 from hops.cluster.interconnect import Interconnect
+from hops.cluster.names import unknown
 from hops.cluster.reading import Record, read_device, read_file, read_interconnect
 from hops.errors import CatalogError
 
@@ -29,9 +29,7 @@ class Shelf(Generic[Entry]):
         plain = name.lower().replace("_", "-")
         if plain in self.by_any_name:
             return self.by_any_name[plain]
-        near = get_close_matches(plain, self.by_any_name, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise CatalogError(f"unknown {self.family} {name!r}: {hint}known are {', '.join(self.entries)}")
+        raise CatalogError(unknown(self.family, name, self.entries, near=self.by_any_name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from enum import StrEnum
+from math import inf
 
 from hops.cluster.device import Device
 from hops.cluster.interconnect import Interconnect, Topology
+from hops.cluster.names import unknown
 from hops.cluster.network import Link, Network, Route, Stall
 from hops.cluster.node import LinkOverride, Node
 from hops.cluster.paths import Path, Place, path_between_nodes, path_inside_node
@@ -111,7 +112,7 @@ class Cluster:
 
     def _place(self, device_id: str) -> Place:
         if device_id not in self._places:
-            raise UsageError(_unknown("device", device_id, self._places))
+            raise UsageError(unknown("device", device_id, self._places))
         return self._places[device_id]
 
     def _place_all(self, members: Mapping[str, list[Device]], fastest: Mapping[str, float]) -> dict[str, Place]:
@@ -151,8 +152,8 @@ def _fastest_links(links: Iterable[LinkOverride], members: Mapping[str, list[Dev
     node_of = {device.id: device.node for devices in members.values() for device in devices}
     node_of |= {name: name for name in members}
     for link in links:
-        ends = {node_of[link.source], node_of[link.target]}
-        if link.bandwidth is not None and len(ends) == 2:
+        ends = (node_of[link.source], node_of[link.target])
+        if link.bandwidth is not None and ends[0] != ends[1]:
             for node in ends:
                 fastest[node] = max(fastest[node], link.bandwidth)
     return fastest
@@ -161,7 +162,7 @@ def _fastest_links(links: Iterable[LinkOverride], members: Mapping[str, list[Dev
 def _directed(
     links: Iterable[LinkOverride], members: Mapping[str, list[Device]]
 ) -> dict[tuple[str, str], LinkOverride]:
-    device_ids = {device.id for devices in members.values() for device in devices}
+    device_ids = [device.id for devices in members.values() for device in devices]
     directed: dict[tuple[str, str], LinkOverride] = {}
     for link in links:
         _check_link(link, device_ids, members)
@@ -176,6 +177,14 @@ def _directed(
 
 
 def _check_link(link: LinkOverride, device_ids: Iterable[str], node_names: Iterable[str]) -> None:
+    if link.bandwidth is not None and not link.bandwidth > 0:
+        raise UsageError(
+            f"link {link.source!r} to {link.target!r}: got a bandwidth of {link.bandwidth} B/s, expected more than 0"
+        )
+    if link.latency_s is not None and not 0 <= link.latency_s < inf:
+        raise UsageError(
+            f"link {link.source!r} to {link.target!r}: got a latency of {link.latency_s} s, expected at least 0"
+        )
     ends = {link.source, link.target}
     if len(ends) == 1:
         raise UsageError(f"link from {link.source!r} to itself: expected two different nodes or two different devices")
@@ -184,7 +193,7 @@ def _check_link(link: LinkOverride, device_ids: Iterable[str], node_names: Itera
     known = [*device_ids, *node_names]
     for end in (link.source, link.target):
         if end not in known:
-            raise UsageError(f"link {link.source!r} to {link.target!r}: {_unknown('node or device', end, known)}")
+            raise UsageError(f"link {link.source!r} to {link.target!r}: {unknown('node or device', end, known)}")
     raise UsageError(
         f"link {link.source!r} to {link.target!r}: got a node and a device, expected two nodes or two devices"
     )
@@ -205,7 +214,7 @@ def _check_names(members: Mapping[str, list[Device]]) -> None:
 
 def _check_node(node: Node, members: Mapping[str, list[Device]]) -> None:
     if node.name not in members:
-        raise UsageError(f"node {node.name!r} has no device: {_unknown('node', node.name, members)}")
+        raise UsageError(f"node {node.name!r} has no device: {unknown('node', node.name, members)}")
     for count, what in ((node.nics, "NICs"), (node.sockets, "sockets")):
         if count < 1:
             raise UsageError(f"node {node.name!r}: got {count} {what}, expected at least 1")
@@ -223,10 +232,3 @@ def _check_topology(what: str, interconnect: Interconnect | None, *allowed: Topo
         raise UsageError(
             f"{what}: got {interconnect.name!r} of topology {interconnect.topology}, expected topology {expected}"
         )
-
-
-def _unknown(family: str, name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {family} {name!r}: {hint}known are {', '.join(names)}"

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 from hops.cluster.device import PRECISIONS, DeviceKind
 from hops.cluster.interconnect import Interconnect, Topology
+from hops.cluster.names import unknown
 from hops.cluster.source import Source
 from hops.errors import CatalogError, UnitError
 from hops.units import (
@@ -60,9 +60,7 @@ class Record:
         expected = (*required, *optional)
         for key in self.content:
             if key not in expected:
-                near = get_close_matches(str(key), expected, n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                raise self.error(shown(key), f"unknown key: {hint}expected are {', '.join(expected)}")
+                raise self.error(str(key)[:80], unknown("key", str(key)[:80], expected))
         for key in required:
             if key not in self.content:
                 raise self.error(key, f"missing: expected are {', '.join(required)}; add it")
@@ -129,10 +127,10 @@ def read_file(file: Path) -> Record:
     except (YAMLError, UnicodeDecodeError, ValueError) as error:
         line = " ".join(str(error).split())
         raise CatalogError(f"{file}: is not YAML: {line}") from None
-    if not isinstance(content, dict) or len({"device", "interconnect"} & set(content)) != 1:
-        raise CatalogError(
-            f"{file}: got {shown(content)}, expected a mapping with either the key 'device' or the key 'interconnect'"
-        )
+    heads = [key for key in ("device", "interconnect") if isinstance(content, dict) and key in content]
+    if len(heads) != 1:
+        got = "both" if heads else "neither" if isinstance(content, dict) else shown(content)
+        raise CatalogError(f"{file}: got {got}, expected a mapping with either the key 'device' or 'interconnect'")
     bare = Record(file, content)
     return Record(file, content, known=_sources(bare) if "sources" in content else {})
 

@@ -1,8 +1,9 @@
 """Rows for `hops list devices` and `hops list links`: plain data, in SI units named by their keys."""
 
 import re
+from collections.abc import Iterable
 
-from hops.cluster.catalog import Catalog
+from hops.cluster.catalog import Catalog, Entry
 from hops.cluster.source import Source
 
 Value = str | float | int | list[str] | None
@@ -26,7 +27,7 @@ def device_rows(catalog: Catalog) -> list[dict[str, Value]]:
             "price_usd_per_hour": kind.price_per_hour,
             "source": _cited(kind.sources["memory_bandwidth"]),
         }
-        for kind in sorted(catalog.devices.entries.values(), key=lambda kind: _natural(kind.name))
+        for kind in by_name(catalog.devices.entries.values())
     ]
 
 
@@ -42,13 +43,13 @@ def interconnect_rows(catalog: Catalog) -> list[dict[str, Value]]:
             "latency_ms": wire.latency_s * 1e3,
             "source": _cited(wire.sources["bandwidth"]),
         }
-        for wire in sorted(catalog.interconnects.entries.values(), key=lambda wire: _natural(wire.name))
+        for wire in by_name(catalog.interconnects.entries.values())
     ]
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts ethernet-25 before ethernet-100."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+def by_name(entries: Iterable[Entry]) -> list[Entry]:
+    """Sorted by name, with ethernet-25 before ethernet-100."""
+    return sorted(entries, key=lambda entry: [int(n) if n.isdigit() else n for n in re.split(r"(\d+)", entry.name)])
 
 
 def _cited(source: Source) -> str:

@@ -1,0 +1,114 @@
+"""The reference page of the catalog, written from the catalog itself.
+
+`python -m hops.cluster.reference > docs/reference/catalog.md` renews it; a test says when that is due.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hops.cluster.catalog import Catalog
+from hops.cluster.device import PRECISIONS, DeviceKind
+from hops.cluster.interconnect import Interconnect
+from hops.cluster.rows import by_name
+from hops.cluster.source import Source
+from hops.units import BANDWIDTH, format_bytes, format_time
+
+HEADER = """\
+# Catalog of devices and interconnects
+
+Written by `python -m hops.cluster.reference` from the files in `src/hops/cluster/data`; do not edit by hand.
+Rates are peak and dense (never with sparsity), with fp32 accumulation, in TFLOP/s; a dash means that the device lacks
+the precision, and asking for it is an error. Memory is in powers of 1024, as DRAM is made; bandwidths are bytes per
+second in powers of 1000, of one direction. What is marked *engineering default* is a guess until a profile is fitted.
+How the numbers were chosen: [decision 0020](../decisions/0020-catalog-numbers.md); how links are shared:
+[decision 0021](../decisions/0021-who-shares-a-link.md).
+
+A catalog of your own is a file of the same form (or a folder of them), named in the spec.
+"""
+
+
+def render(catalog: Catalog) -> str:
+    """The page as Markdown."""
+    kinds, wires = by_name(catalog.devices.entries.values()), by_name(catalog.interconnects.entries.values())
+    parts = [HEADER, "## Devices\n", _devices(kinds), "## Device links and costs\n", _device_links(kinds)]
+    parts += ["## Interconnects\n", _interconnects(wires), "## Sources of devices\n"]
+    parts += [_sources(kind.name, kind.sources) for kind in kinds]
+    parts += ["## Sources of interconnects\n"]
+    parts += [_sources(wire.name, wire.sources) for wire in wires]
+    return "\n".join(parts)
+
+
+def _devices(kinds: Iterable[DeviceKind]) -> str:
+    head = ["name", "aliases", *PRECISIONS, "memory", "memory bandwidth"]
+    rows = [
+        [
+            f"`{kind.name}`",
+            _code(kind.aliases),
+            *(_tera(kind, precision) for precision in PRECISIONS),
+            format_bytes(kind.memory_bytes),
+            BANDWIDTH.pretty(kind.memory_bandwidth, digits=4),
+        ]
+        for kind in kinds
+    ]
+    return _table(head, rows)
+
+
+def _device_links(kinds: Iterable[DeviceKind]) -> str:
+    head = ["name", "peer", "bus", "NIC of its host", "launch", "dispatch per layer", "power", "price per hour"]
+    rows = [
+        [
+            f"`{kind.name}`",
+            kind.peer.name if kind.peer else "-",
+            kind.bus.name,
+            kind.nic.name,
+            format_time(kind.launch_s),
+            format_time(kind.layer_s),
+            f"{kind.power_w:g} W",
+            f"{kind.price_per_hour:.2f} USD",
+        ]
+        for kind in kinds
+    ]
+    return _table(head, rows)
+
+
+def _interconnects(wires: Iterable[Interconnect]) -> str:
+    head = ["name", "aliases", "what", "topology", "bandwidth", "latency"]
+    rows = [
+        [
+            f"`{wire.name}`",
+            _code(wire.aliases),
+            wire.title,
+            wire.topology.value,
+            BANDWIDTH.pretty(wire.bandwidth, digits=4),
+            format_time(wire.latency_s),
+        ]
+        for wire in wires
+    ]
+    return _table(head, rows)
+
+
+def _sources(name: str, sources: Mapping[str, Source]) -> str:
+    keys_of: dict[Source, list[str]] = {}
+    for key, source in sources.items():
+        keys_of.setdefault(source, []).append(key)
+    lines = [f"**{name}**", ""]
+    for source, keys in keys_of.items():
+        place = f"<{source.url}>" if source.url.startswith("https:") else f"`{source.url}`"
+        lines.append(f"- {', '.join(keys)}: {source.document}, {source.date}, {place}")
+    return "\n".join([*lines, ""])
+
+
+def _tera(kind: DeviceKind, precision: str) -> str:
+    return f"{kind.rates[precision] / 1e12:g}" if precision in kind.rates else "-"
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), ""])
+
+
+if __name__ == "__main__":
+    print(render(Catalog.load()), end="")
