@@ -13,6 +13,7 @@ from hops.schedule.v_half import VHalf
 from hops.schedule.zb_h1 import ZBH1
 from hops.schedule.zb_h2 import ZBH2
 from hops.schedule.zb_v import ZBV
+from hops.schedule.zero_bubble import ZeroBubble
 
 __all__ = [
     "SCHEDULERS",
@@ -31,6 +32,7 @@ __all__ = [
     "StaticScheduler",
     "VHalf",
     "View",
+    "ZeroBubble",
     "evaluate",
     "order_grid",
 ]

@@ -68,8 +68,7 @@ def evaluate(program: Program, profile: Profile) -> Evaluation:
     """
     coded = Coded.of(program.shape, program.ranks)
     duration = durations_ns(profile)
-    hop = [_ns(seconds) for seconds in profile.hop_s]
-    order = arrange(coded, duration, hop, blocking=profile.blocking)
+    order = arrange(coded, duration, hops_ns(profile), blocking=profile.blocking)
     if order.position != coded.first[1:].tolist():
         program.check()
     start = order.start
@@ -84,6 +83,11 @@ def durations_ns(profile: Profile) -> list[int]:
     """Integer nanoseconds per kind (stage * 4 + op)."""
     columns = (profile.forward_s, profile.fused_backward_s, profile.input_backward_s, profile.weight_backward_s)
     return [_ns(seconds) for stage in zip(*columns, strict=True) for seconds in stage]
+
+
+def hops_ns(profile: Profile) -> list[int]:
+    """Integer nanoseconds per pair of neighbouring stages."""
+    return [_ns(seconds) for seconds in profile.hop_s]
 
 
 def _ns(seconds: float) -> int:

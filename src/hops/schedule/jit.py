@@ -24,6 +24,16 @@ class Kernel(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether `fast` has been used before in this process."""
+        return "fast" in self.__dict__
+
+    @property
+    def ready(self) -> Callable[P, R]:
+        """The compiled function if it is there already, else the plain one: what a single call is quickest with."""
+        return self.fast if self.is_compiled else self.function
+
     @cached_property
     def fast(self) -> Callable[P, R]:
         """The compiled function; the plain one without numba."""
