@@ -7,9 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from hops.cluster.device import PRECISIONS, DeviceKind
 from hops.cluster.interconnect import Interconnect, Topology
 from hops.cluster.names import unknown
@@ -120,6 +117,9 @@ class Record:
 
 def read_file(file: Path) -> Record:
     """One catalog file as a record with its sources read. Raises CatalogError if it cannot be read."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     try:
         content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
     except OSError as error:
