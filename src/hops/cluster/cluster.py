@@ -67,6 +67,10 @@ class Cluster:
         """The device of that id. Raises UsageError, with the nearest id, if there is none."""
         return self._place(device_id).device
 
+    def nic(self, device_id: str) -> Interconnect:
+        """The NIC that a device's messages leave its host by. Raises UsageError for an unknown id."""
+        return self._place(device_id).nic
+
     def locality(self, source_id: str, target_id: str) -> Locality:
         """How near two devices are. Raises UsageError for an unknown id."""
         source, target = self._place(source_id), self._place(target_id)

@@ -1,0 +1,83 @@
+"""From a spec to everything the engine needs: cluster, costs, network, scheduler, settings, facts."""
+
+from dataclasses import dataclass
+
+from hops.api.cluster import build_cluster
+from hops.api.costs import build_costs
+from hops.api.profile import build_profile
+from hops.cluster import Cluster, Network
+from hops.config import Spec
+from hops.cost import CostModel
+from hops.engine import P2P, Settings
+from hops.metrics import RunFacts
+from hops.schedule import Profile, Scheduler, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A run that is ready to start. Everything in it is what the spec describes, nothing of it is drawn yet."""
+
+    spec: Spec
+    shape: Shape
+    cluster: Cluster
+    costs: CostModel
+    network: Network
+    profile: Profile
+    settings: Settings
+    facts: RunFacts
+
+    def scheduler(self) -> Scheduler:
+        """A new scheduler, not configured yet."""
+        return self.spec.pipeline.schedule.make()
+
+
+def build(spec: Spec) -> Setup:
+    """Build a spec. Raises HopsError where the parts do not fit each other."""
+    shape = spec.shape()
+    cluster = build_cluster(spec)
+    placement = spec.hardware.ranks()
+    costs = build_costs(spec, shape, cluster)
+    network = cluster.network(placement)
+    p2p = P2P(spec.pipeline.p2p)
+    devices = [cluster.device(each) for each in placement]
+    return Setup(
+        spec=spec,
+        shape=shape,
+        cluster=cluster,
+        costs=costs,
+        network=network,
+        profile=build_profile(shape, costs, network, devices, blocking=p2p is not P2P.OVERLAPPED),
+        settings=Settings(
+            iterations=spec.simulation.iterations,
+            seed=spec.simulation.seed,
+            p2p=p2p,
+            schedule=spec.pipeline.schedule.name,
+            devices=tuple(f"{device.kind.name} {device.id}" for device in devices),
+            hosts=tuple(device.node for device in devices),
+        ),
+        facts=RunFacts(
+            warmup_iterations=spec.simulation.warmup_iterations,
+            samples_per_microbatch=spec.pipeline.microbatch_size,
+            tokens_per_microbatch=_tokens(spec),
+            data_parallel=spec.optimizer.data_parallel,
+            flop_per_microbatch=_model_flop(spec),
+            peak_flop_per_s=tuple(device.kind.rate(spec.pipeline.precision) for device in devices)
+            if spec.pipeline.model is not None
+            else (),
+            stage_memory=tuple(costs.memory(stage) for stage in range(shape.num_stages)),
+            memory_bytes=tuple(device.kind.memory_bytes for device in devices),
+        ),
+    )
+
+
+def _tokens(spec: Spec) -> int | None:
+    length = spec.pipeline.sequence_length
+    return None if length is None else length * spec.pipeline.microbatch_size
+
+
+def _model_flop(spec: Spec) -> float | None:
+    pipeline = spec.pipeline
+    if pipeline.model is None or pipeline.sequence_length is None:
+        return None
+    model = pipeline.model.transformer(pipeline.sequence_length)
+    return model.model_flop(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size)

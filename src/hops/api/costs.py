@@ -1,0 +1,249 @@
+"""The pipeline and optimizer sections become a cost model on the devices that the stages are placed on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hops.api.cluster import interconnect
+from hops.cluster import Catalog, Cluster, Device, Topology
+from hops.config import Spec
+from hops.config.pipeline import StageTimes, per_stage
+from hops.cost import (
+    AnalyticCosts,
+    Backward,
+    CostModel,
+    DeviceRates,
+    DistributionCosts,
+    FusedBackward,
+    Jittered,
+    MeasuredBackward,
+    SplitBackward,
+    StepModel,
+    balanced_partition,
+    optimizer_seconds,
+    reduction_seconds,
+    tied_reduce_seconds,
+)
+from hops.draws import Constant, Distribution
+from hops.model import (
+    Implementation,
+    Microbatch,
+    Optimizer,
+    Partition,
+    StageMemory,
+    Transformer,
+    stage_parameters,
+)
+from hops.schedule import Shape
+
+ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
+
+
+def build_costs(spec: Spec, shape: Shape, cluster: Cluster) -> CostModel:
+    """Costs of every stage on the device of its rank, with the spec's jitter."""
+    if spec.pipeline.stage_times is not None:
+        costs: CostModel = _stated(spec, spec.pipeline.stage_times, shape)
+    else:
+        costs = _analytic(spec, shape, cluster)
+    jitter = spec.pipeline.jitter
+    return costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
+
+
+def device_rates(device: Device, precision: str) -> DeviceRates:
+    """What the catalog says of a device, as the cost model wants it."""
+    kind = device.kind
+    return DeviceRates(
+        peak_flop_per_s=kind.rate(precision),
+        memory_bandwidth=kind.memory_bandwidth,
+        forward_layer_floor_s=kind.layer_s,
+        backward_layer_floor_s=kind.layer_s,
+        launch_s=kind.launch_s,
+    )
+
+
+def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
+    stages = shape.num_stages
+
+    def each(value: int | tuple[int, ...]) -> tuple[int, ...]:
+        return per_stage(value, stages)
+
+    memories = zip(
+        each(times.weights),
+        each(times.gradients),
+        each(times.optimizer_state),
+        each(times.activation),
+        each(times.kept_for_weight),
+        strict=True,
+    )
+    return DistributionCosts(
+        forward=tuple(form.build() for form in per_stage(times.forward, stages)),
+        backward=_backwards(times, stages, spec.pipeline.split_overhead),
+        bytes_per_message=each(times.message),
+        memories=tuple(
+            StageMemory(
+                weights_bytes=weights,
+                gradients_bytes=gradients,
+                optimizer_bytes=states,
+                activation_bytes=activation,
+                kept_for_weight_bytes=kept,
+            )
+            for weights, gradients, states, activation, kept in memories
+        ),
+        steps=StepModel(
+            optimizer=_stated_update(spec, shape),
+            host=Constant(value=spec.optimizer.host_gap if spec.optimizer.enabled else 0.0),
+            synchronized=spec.optimizer.synchronized,
+        ),
+    )
+
+
+def _backwards(times: StageTimes, stages: int, split_overhead: float) -> tuple[Backward, ...]:
+    whole, inputs, weights = (
+        None if form is None else [each.build() for each in per_stage(form, stages)]
+        for form in (times.backward, times.input_backward, times.weight_backward)
+    )
+    if inputs is None or weights is None:
+        assert whole is not None, "the spec's validation asks for one of them"
+        return tuple(FusedBackward(whole=each, split_overhead=split_overhead) for each in whole)
+    if whole is None:
+        halves = zip(inputs, weights, strict=True)
+        return tuple(SplitBackward(inputs=i, weights=w, split_overhead=split_overhead) for i, w in halves)
+    together = zip(whole, inputs, weights, strict=True)
+    return tuple(MeasuredBackward(whole=b, inputs=i, weights=w) for b, i, w in together)
+
+
+def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
+    update = spec.optimizer.update_time
+    if update is None or not spec.optimizer.enabled:
+        return ()
+    return (update.build(),) * shape.num_ranks
+
+
+def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
+    pipeline = spec.pipeline
+    assert pipeline.model is not None
+    assert pipeline.sequence_length is not None, "loading a spec fills it in"
+    model = pipeline.model.transformer(pipeline.sequence_length)
+    batch = Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size)
+    how = Implementation(
+        element_bytes=ELEMENT_BYTES[pipeline.precision], attention=pipeline.attention, recompute=pipeline.recompute
+    )
+    devices = [cluster.device(each) for each in spec.hardware.ranks()]
+    rates = [device_rates(devices[rank], pipeline.precision) for rank in shape.rank_of_stage]
+    partition = _partition(spec, model, batch, how, rates)
+    steps = _steps(spec, shape, cluster, model, partition, how, rates)
+    return AnalyticCosts.of(
+        model,
+        partition,
+        batch,
+        how,
+        _optimizer(spec, how),
+        rates,
+        optimizer_shards=1,
+        steps=steps,
+        split_overhead=pipeline.split_overhead,
+    )
+
+
+def _optimizer(spec: Spec, how: Implementation) -> Optimizer:
+    section = spec.optimizer
+    assert section.state_bytes is not None, "loading a spec fills it in"
+    named = Optimizer.named(section.kind, element_bytes=how.element_bytes)
+    return Optimizer(
+        state_bytes=section.state_bytes,
+        gradient_bytes=section.gradient_bytes,
+        master_weights=named.master_weights,
+    )
+
+
+def _partition(
+    spec: Spec, model: Transformer, batch: Microbatch, how: Implementation, rates: Sequence[DeviceRates]
+) -> Partition:
+    stated = spec.pipeline.partition
+    if isinstance(stated, tuple):
+        return Partition(layers=stated)
+    if stated == "balanced":
+        return balanced_partition(model, batch, how, rates)
+    return Partition.even(model.layers, len(rates))
+
+
+def _steps(
+    spec: Spec,
+    shape: Shape,
+    cluster: Cluster,
+    model: Transformer,
+    partition: Partition,
+    how: Implementation,
+    rates: Sequence[DeviceRates],
+) -> StepModel:
+    """The end of an iteration: reductions over the network, the optimizer over each device's own memory."""
+    section = spec.optimizer
+    if not section.enabled:
+        return StepModel(synchronized=section.synchronized)
+    parameters = [0] * shape.num_ranks
+    for stage, rank in enumerate(shape.rank_of_stage):
+        parameters[rank] += stage_parameters(model, partition.slice(stage))
+    return StepModel(
+        tied_reduce=Constant(value=_tied_reduce(spec, shape, cluster, model)),
+        grad_reduce=_grad_reduce(spec, cluster, parameters),
+        optimizer=_updates(spec, shape, how, parameters, rates),
+        host=Constant(value=section.host_gap),
+        synchronized=section.synchronized,
+    )
+
+
+def _updates(
+    spec: Spec, shape: Shape, how: Implementation, parameters: Sequence[int], rates: Sequence[DeviceRates]
+) -> tuple[Distribution, ...]:
+    """The optimizer step of every rank."""
+    if spec.optimizer.update_time is not None:
+        return _stated_update(spec, shape)
+    step_bytes = _optimizer(spec, how).step_bytes(how.element_bytes)
+    rates_of_rank = [rates[shape.stages_of(rank)[0]] for rank in range(shape.num_ranks)]
+    return tuple(
+        Constant(value=optimizer_seconds(count, bytes_per_parameter=step_bytes, rates=rate))
+        for count, rate in zip(parameters, rates_of_rank, strict=True)
+    )
+
+
+def _tied_reduce(spec: Spec, shape: Shape, cluster: Cluster, model: Transformer) -> float:
+    """Seconds of the tied-embedding all-reduce; 0 without tied embeddings, or with both ends on one device."""
+    placement = spec.hardware.ranks()
+    first, last = placement[shape.rank_of_stage[0]], placement[shape.rank_of_stage[-1]]
+    if not spec.optimizer.tied_embeddings or first == last:
+        return 0.0
+    path = cluster.route(first, last)
+    return tied_reduce_seconds(
+        model.table_parameters,
+        gradient_bytes=spec.optimizer.gradient_bytes,
+        bandwidth=path.bandwidth,
+        latency_s=path.latency_s,
+    )
+
+
+def _grad_reduce(spec: Spec, cluster: Cluster, parameters: Sequence[int]) -> tuple[Distribution, ...]:
+    """The data-parallel reduction of every rank, each over its share of its host's NIC.
+
+    The copies of the pipeline are alike, and the copies of one rank are on different hosts, so all ranks of a host
+    reduce at once over the NIC they share.
+    """
+    section = spec.optimizer
+    if section.data_parallel == 1:
+        return ()
+    stated = section.reduction_interconnect
+    catalog = Catalog.load([Path(name) for name in spec.hardware.catalog])
+    between = None if stated is None else interconnect(stated, catalog, Topology.NETWORK)
+    devices = [cluster.device(each) for each in spec.hardware.ranks()]
+    seconds = []
+    for device, count in zip(devices, parameters, strict=True):
+        nic = between or cluster.nic(device.id)
+        sharing = sum(other.node == device.node for other in devices)
+        seconds.append(
+            reduction_seconds(
+                section.gradient_reduction,
+                count * section.gradient_bytes,
+                section.data_parallel,
+                bandwidth=nic.bandwidth / sharing,
+                latency_s=nic.latency_s,
+            )
+        )
+    return tuple(Constant(value=each) for each in seconds)

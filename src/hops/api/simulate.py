@@ -1,0 +1,57 @@
+"""Simulate a spec, summarize the run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hops.api.build import Setup, build
+from hops.api.fit import check_fit, check_weights_fit
+from hops.config import Spec
+from hops.engine import run_policy, run_program
+from hops.metrics import RunFacts, Summary
+from hops.metrics import summarize as summarize_trace
+from hops.schedule import StaticScheduler
+from hops.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedRun:
+    """A spec that has been run: what was built, and what happened."""
+
+    setup: Setup
+    trace: Trace
+
+    @property
+    def facts(self) -> RunFacts:
+        return self.setup.facts
+
+
+def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
+    """Run a spec.
+
+    Args:
+        spec: from `hops.load`.
+        on_iteration: called with the number of every finished iteration.
+
+    Raises DoesNotFitError before it runs if memory is too small, StalledError if ranks wait for each other for ever.
+    """
+    return simulate_setup(build(spec), on_iteration=on_iteration)
+
+
+def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
+    """Run what `build` built."""
+    settings = replace(setup.settings, on_iteration=on_iteration)
+    scheduler = setup.scheduler()
+    if isinstance(scheduler, StaticScheduler):
+        scheduler.configure(setup.profile)
+        program = scheduler.program
+        check_fit(setup, program)
+        trace = run_program(program, setup.costs, setup.network, settings)
+    else:
+        check_weights_fit(setup)
+        trace = run_policy(scheduler, setup.profile, setup.costs, setup.network, settings)
+    return SimulatedRun(setup=setup, trace=trace)
+
+
+def summarize(run: SimulatedRun) -> Summary:
+    """Every metric of a simulated run."""
+    return summarize_trace(run.trace, run.facts)
