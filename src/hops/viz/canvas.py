@@ -64,3 +64,11 @@ def shorten(text: str, limit: int) -> str:
         return text
     head = (limit - 1) * 2 // 3
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def fit_text(text: str, width_in: float, size_pt: float) -> str:
+    """As much of the beginning as fits into the width, with an ellipsis where it was cut."""
+    if text_width_in(text, size_pt) <= width_in:
+        return text
+    kept = next(n for n in range(len(text) - 1, -1, -1) if text_width_in(f"{text[:n]}…", size_pt) <= width_in or n == 0)
+    return f"{text[:kept].rstrip(' ,')}…"

@@ -2,30 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hops.actions import Op
+from hops.draws import FloatArray
 from hops.trace import Stream, Trace
 from hops.viz.canvas import text_width_in
-from hops.viz.style import ALERT, FAULT_FILL, FONT, IDLE, INK, MIN_NUMBER_PT, NUMBER_PT, OPS, QUIET, RULE, SMALL_PT
+from hops.viz.numbers import NARROW, draw_numbers
+from hops.viz.style import ALERT, FAULT_FILL, IDLE, INK, OPS, QUIET, RULE, SMALL_PT
 from hops.viz.window import TimeUnit, Window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.path import Path
-
-FloatArray = NDArray[np.float64]
 
 # From so many boxes on, an SVG holds them as an image: paths would make it tens of MB.
 RASTER_FROM = 4000
 RASTER_BELOW = 3.0  # zorder: boxes lie below, numbers on boxes and text above
 _EDGE_FROM_PT = 3.0  # boxes narrower than this have no white edge, which would hide them
-_NARROW = 0.1  # this quantile of widths decides about edges and the size of numbers
-_NUMBER_PAD_PT = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +74,7 @@ def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
     right = lanes.x(np.minimum(rows.end_ns, window.end_ns))
     top, bottom = (lanes.y(rows.rank, fraction) for fraction in lanes.boxes)
     widths_pt = (right - left) * lanes.pt_per_x
-    edge = 0.4 if len(rows) and np.quantile(widths_pt, _NARROW) >= _EDGE_FROM_PT else 0.0
+    edge = 0.4 if len(rows) and np.quantile(widths_pt, NARROW) >= _EDGE_FROM_PT else 0.0
     if len(rows) >= RASTER_FROM:
         axes.set_rasterization_zorder(RASTER_BELOW)
     for op in np.unique(rows.op).tolist():
@@ -96,20 +92,23 @@ def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
         boxes.set_gid(f"op-{Op(op).name}")
         axes.add_collection(boxes, autolim=False)
     _draw_chunk_marks(axes, rows, lanes, left, right)
-    _draw_numbers(axes, rows, lanes, left, right)
+    middle = np.stack([(left + right) / 2, lanes.y(rows.rank, sum(lanes.boxes) / 2)], axis=1)
+    draw_numbers(axes, rows, middle, widths_pt, lanes.box_pt)
 
 
 def _draw_chunk_marks(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:
-    """Chunk n of a rank has n fine lines along the foot of its boxes."""
+    """Chunk n of a rank has n fine lines along the foot of its boxes, in the colour of their numbers."""
     from matplotlib.collections import LineCollection
 
     chunk = chunk_of_stage(rows.meta.rank_of_stage)[rows.stage]
+    colours = np.asarray([OPS[op].text for op in Op])[rows.op]
     top, bottom = lanes.boxes
     for mark in range(1, int(chunk.max(initial=0)) + 1):
         mine = (rows.stage >= 0) & (chunk >= mark)
         y = lanes.y(rows.rank[mine], bottom - (bottom - top) * (0.02 + 0.1 * mark))
         ends = np.stack([np.stack([left[mine], y], axis=1), np.stack([right[mine], y], axis=1)], axis=1)
-        lines = LineCollection(list(ends), colors="white", linewidths=0.09 * lanes.box_pt * 0.5, zorder=2.1)
+        width_pt = min(1.0, 0.045 * lanes.box_pt)
+        lines = LineCollection(list(ends), colors=colours[mine].tolist(), linewidths=width_pt, zorder=2.1)
         lines.set_capstyle("butt")
         lines.set_gid(f"chunk-{mark}")
         axes.add_collection(lines, autolim=False)
@@ -125,64 +124,6 @@ def chunk_of_stage(rank_of_stage: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(chunks, dtype=np.int64)
 
 
-def _draw_numbers(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:
-    """Microbatch numbers, one collection per number and colour (`gid` `number-12`), where they fit into their box."""
-    from matplotlib.collections import PathCollection
-    from matplotlib.transforms import Affine2D
-
-    actions = np.flatnonzero((rows.microbatch >= 0) & (rows.op <= Op.W))
-    if not actions.size:
-        return
-    widths_pt = (right - left)[actions] * lanes.pt_per_x
-    size_pt = _number_size(rows.microbatch[actions], widths_pt, lanes.box_pt)
-    if size_pt is None:
-        return
-    middle = np.stack([(left + right) / 2, lanes.y(rows.rank, sum(lanes.boxes) / 2)], axis=1)
-    inches = Affine2D().scale(1 / 72) + axes.figure.dpi_scale_trans
-    colour = np.asarray([OPS[op].text == INK for op in Op])[rows.op[actions]]
-    for number in np.unique(rows.microbatch[actions]).tolist():
-        glyphs, width_pt = _digits(str(number), size_pt)
-        fits = (rows.microbatch[actions] == number) & (widths_pt >= width_pt + _NUMBER_PAD_PT)
-        for dark in (True, False):
-            places = middle[actions[fits & (colour == dark)]]
-            if not len(places):
-                continue
-            texts = PathCollection(
-                [glyphs],
-                offsets=places,
-                offset_transform=axes.transData,
-                facecolors=INK if dark else "white",
-                linewidths=0,
-                zorder=2.5,
-            )
-            texts.set_transform(inches)
-            texts.set_gid(f"number-{number}")
-            axes.add_collection(texts, autolim=False)
-
-
-def _number_size(microbatches: NDArray[np.int32], widths_pt: FloatArray, box_pt: float) -> float | None:
-    """The size at which the longest number fits into all but the narrowest boxes; None if few can be read at all."""
-    size_pt = min(NUMBER_PT, 0.8 * box_pt)
-    _, longest_pt = _digits("8" * len(str(microbatches.max())), size_pt)
-    fit = size_pt * (np.quantile(widths_pt, [_NARROW, 0.5]) - _NUMBER_PAD_PT) / longest_pt
-    if min(fit[1], size_pt) < MIN_NUMBER_PT:
-        return None
-    return float(np.clip(fit[0], MIN_NUMBER_PT, size_pt))
-
-
-@lru_cache(maxsize=4096)
-def _digits(text: str, size_pt: float) -> tuple["Path", float]:
-    """The outline of a number around (0, 0), and its width, in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
-    from matplotlib.transforms import Affine2D
-
-    path = TextPath((0, 0), text, size=size_pt, prop=FontProperties(family=FONT))
-    box = path.get_extents()
-    centred = Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2).transform_path(path)
-    return centred, float(box.width)
-
-
 def draw_background(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window) -> None:
     """Pale lanes, so that bubbles are seen as such."""
     from matplotlib.collections import PolyCollection
@@ -196,13 +137,17 @@ def draw_background(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window) 
     axes.add_collection(background, autolim=False)
 
 
-def draw_faults(axes: "Axes", trace: Trace, lanes: Lanes, window: Window) -> int:
-    """Hatched windows over the lanes that faults hit; how many were drawn."""
+def faults_in(trace: Trace, window: Window) -> Trace:
+    """The faults that last at some time inside the window."""
+    return trace.where((trace.stream == Stream.FAULT) & window.overlaps(trace))
+
+
+def draw_faults(axes: "Axes", faults: Trace, lanes: Lanes, window: Window) -> None:
+    """Hatched windows over the lanes that faults hit."""
     from matplotlib.collections import PolyCollection
 
-    faults = trace.where((trace.stream == Stream.FAULT) & window.overlaps(trace))
     if not len(faults):
-        return 0
+        return
     hatched = PolyCollection(
         corners(
             lanes.x(np.maximum(faults.start_ns, window.start_ns)),
@@ -218,7 +163,6 @@ def draw_faults(axes: "Axes", trace: Trace, lanes: Lanes, window: Window) -> int
     )
     hatched.set_gid("faults")
     axes.add_collection(hatched, autolim=False)
-    return len(faults)
 
 
 def draw_iteration_starts(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window, *, named: bool) -> None:

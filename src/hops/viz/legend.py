@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hops.actions import Op
-from hops.viz.style import ALERT, FAULT_FILL, MESSAGE, OPS, QUIET
+from hops.viz.style import ALERT, FAULT_FILL, INK, MESSAGE, OPS, QUIET
 
 
 def op_handles(ops: Sequence[int]) -> list[Any]:
@@ -31,11 +31,12 @@ def arrow_handle() -> Any:
     return Line2D([], [], color=MESSAGE, linewidth=0.7, marker=">", markersize=3.5, markevery=[1], label="message")
 
 
-def chunk_handle() -> Any:
+def chunk_handle(chunks: int) -> Any:
     """The mark of second and later chunks."""
-    from matplotlib.patches import Patch
+    from matplotlib.lines import Line2D
 
-    return Patch(facecolor="white", edgecolor=QUIET, linewidth=0.4, label="n white lines: chunk n + 1 of the rank")
+    more = "" if chunks == 2 else ", two: third, ..."
+    return Line2D([], [], color=INK, linewidth=1.0, label=f"line at the foot: rank's second chunk{more}")
 
 
 def capacity_handle() -> Any:

@@ -1,17 +1,19 @@
 """Memory over time: a thin area under each lane, all lanes on one scale."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.actions import Op
+from hops.draws import FloatArray
 from hops.metrics import RunFacts
-from hops.trace import Stream, Trace
+from hops.metrics.memory import StepFunction, memory_over_time
+from hops.metrics.run import Run
+from hops.trace import Trace
 from hops.units import format_bytes
-from hops.viz.lanes import FloatArray, Lanes
+from hops.viz.lanes import Lanes
 from hops.viz.style import ALERT, MEMORY_ACTIVATION, MEMORY_STATIC
 from hops.viz.window import Window
 
@@ -21,56 +23,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCurve:
-    """What one rank holds over time: `total_bytes[i]` from `time_ns[i]` until `time_ns[i + 1]`; equal lengths."""
+    """What one rank holds over time, what of it all the time, and its device's capacity (None: unknown). Bytes."""
 
-    time_ns: NDArray[np.int64]
-    total_bytes: NDArray[np.int64]
+    held: StepFunction
     static_bytes: int
     capacity_bytes: int | None
 
     @property
-    def peak_bytes(self) -> int:
-        return int(self.total_bytes.max())
+    def fits(self) -> bool:
+        return self.capacity_bytes is None or self.held.peak <= self.capacity_bytes
 
     @property
     def label(self) -> str:
-        peak = f"peak {format_bytes(self.peak_bytes)}"
+        peak = f"peak {format_bytes(self.held.peak)}"
         return peak if self.capacity_bytes is None else f"{peak} of {format_bytes(self.capacity_bytes)}"
 
 
 def memory_curves(trace: Trace, facts: RunFacts) -> tuple[MemoryCurve, ...]:
-    """One curve per rank; none if the facts do not say what the stages hold."""
-    if not facts.stage_memory:
-        return ()
-    memory = facts.stage_memory
-    gain = np.zeros((len(memory), 4, 2), dtype=np.int64)  # stage, op, (start, end)
-    for stage, held in enumerate(memory):
-        gain[stage, Op.F, 0] = held.activation_bytes
-        gain[stage, Op.B, 1] = -held.activation_bytes
-        gain[stage, Op.I, 1] = held.kept_for_weight_bytes - held.activation_bytes
-        gain[stage, Op.W, 1] = -held.kept_for_weight_bytes
-    rows = trace.where((trace.stream == Stream.COMPUTE) & (trace.op <= Op.W))
-    curves = []
-    for rank in range(trace.meta.num_ranks):
-        mine = rows.where(rows.rank == rank)
-        times = np.concatenate([mine.end_ns, mine.start_ns])
-        change = np.concatenate([gain[mine.stage, mine.op, 1], gain[mine.stage, mine.op, 0]])
-        order = np.argsort(times, kind="stable")
-        static = sum(held.static_bytes for stage, held in enumerate(memory) if trace.meta.rank_of_stage[stage] == rank)
-        curves.append(
-            MemoryCurve(
-                time_ns=np.concatenate([[0], times[order]]),
-                total_bytes=static + np.concatenate([[0], np.cumsum(change[order])]),
-                static_bytes=static,
-                capacity_bytes=facts.memory_bytes[rank] if facts.memory_bytes else None,
-            )
-        )
-    return tuple(curves)
+    """One curve per rank, warm-up iterations included; none if the facts do not say what the stages hold."""
+    held = memory_over_time(Run.of(trace, replace(facts, warmup_iterations=0)))
+    capacities = facts.memory_bytes or (None,) * len(held)
+    return tuple(
+        MemoryCurve(held=one, static_bytes=one.initial, capacity_bytes=capacity)
+        for one, capacity in zip(held, capacities, strict=False)
+    )
 
 
 def full_scale(curves: Sequence[MemoryCurve]) -> int:
     """Bytes that the full height of every strip stands for: the largest peak of all ranks."""
-    return max(1, *(curve.peak_bytes for curve in curves))
+    return max(1, *(curve.held.peak for curve in curves))
 
 
 def draw_memory(
@@ -85,7 +66,7 @@ def draw_memory(
     edges = lanes.x(np.asarray([window.start_ns, window.end_ns]))
     for rank, curve in enumerate(curves):
         foot = lanes.first + rank + part[1]
-        areas.append(_area(*_cut(curve, window), foot, height / full, lanes))
+        areas.append(_area(*_cut(curve.held, window), foot, height / full, lanes))
         static = foot - height * curve.static_bytes / full
         floors.append([(edges[0], foot), (edges[0], static), (edges[1], static), (edges[1], foot)])
         if curve.capacity_bytes is not None and curve.capacity_bytes <= full:
@@ -100,12 +81,13 @@ def draw_memory(
     axes.add_collection(lines, autolim=False)
 
 
-def _cut(curve: MemoryCurve, window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The curve's steps inside the window, beginning with the level at its start."""
-    first = max(int(np.searchsorted(curve.time_ns, window.start_ns, side="right")) - 1, 0)
-    last = int(np.searchsorted(curve.time_ns, window.end_ns, side="left"))
-    times = np.clip(curve.time_ns[first:last], window.start_ns, window.end_ns)
-    return np.append(times, window.end_ns), curve.total_bytes[first:last]
+def _cut(held: StepFunction, window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Edges and levels of the steps inside the window, the first edge its start, the last its end."""
+    inside = (held.at_ns > window.start_ns) & (held.at_ns < window.end_ns)
+    before = int(np.searchsorted(held.at_ns, window.start_ns, side="right"))
+    level = held.initial if before == 0 else int(held.value[before - 1])
+    edges = np.concatenate([[window.start_ns], held.at_ns[inside], [window.end_ns]])
+    return edges, np.concatenate([[level], held.value[inside]])
 
 
 def _area(

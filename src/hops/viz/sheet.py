@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HEAD_IN = 0.85  # title, subtitle, iteration numbers
 AXIS_IN = 0.55  # time axis with its label
 LEGEND_ROW_IN = 0.2
 _HANDLE_IN = 0.55  # a legend entry without its text
@@ -24,8 +23,9 @@ _SMALLEST_PT = 4.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """Sizes in inches: the drawing area is `lanes_in` wide and `body_in` high, at (left_in, foot_in)."""
+    """Sizes in inches: the drawing area is `lanes_in` wide and `body_in` high, below `head_in` of headings."""
 
+    head_in: float
     left_in: float
     lanes_in: float
     right_in: float
@@ -35,7 +35,14 @@ class Sheet:
 
     @classmethod
     def around(
-        cls, *, lanes_in: float, body_in: float, left: Sequence[str], right: Sequence[str], legend: Sequence[str]
+        cls,
+        *,
+        lanes_in: float,
+        body_in: float,
+        head_in: float,
+        left: Sequence[str],
+        right: Sequence[str],
+        legend: Sequence[str],
     ) -> "Sheet":
         """The sheet that leaves room for the texts left and right of the lanes and for these legend entries."""
         left_in = 0.2 + max((text_width_in(line, TEXT_PT) for text in left for line in text.splitlines()), default=0)
@@ -45,6 +52,7 @@ class Sheet:
         entry_in = _HANDLE_IN + max((text_width_in(text, TEXT_PT) for text in legend), default=0)
         columns = max(1, min(len(legend), int((lanes_in + right_in) / entry_in)))
         return cls(
+            head_in=head_in,
             left_in=left_in,
             lanes_in=lanes_in,
             right_in=right_in,
@@ -63,7 +71,7 @@ class Sheet:
 
     @property
     def height_in(self) -> float:
-        return HEAD_IN + self.body_in + self.foot_in
+        return self.head_in + self.body_in + self.foot_in
 
     def add_axes(self, figure: "Figure") -> "Axes":
         """The drawing area."""

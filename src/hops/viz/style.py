@@ -82,3 +82,36 @@ SETTINGS: Mapping[str, object] = {
     "svg.hashsalt": "hops",
     "svg.fonttype": "path",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartStyle:
+    """How one part of a stacked bar is drawn and called."""
+
+    fill: str
+    label: str
+    hatch: str = ""
+
+
+BUSY = PartStyle(fill="#3b76a8", label="computing")
+IDLE_PART = PartStyle(fill="#dfe3e8", label="idle")
+EXPOSED = PartStyle(fill="#e3a83f", label="exposed communication")
+
+CAUSES: Mapping[str, PartStyle] = {
+    "warm_up_cool_down": PartStyle(fill="#c3ccd6", label="warm-up, cool-down"),
+    "imbalance": PartStyle(fill="#dd8f14", label="imbalance"),
+    "messages": PartStyle(fill=MESSAGE, label="messages"),
+    "fault": PartStyle(fill=ALERT, label="faults", hatch="///"),
+    "step": PartStyle(fill="#7fb8a4", label="end of iteration", hatch="...."),
+}
+EXPOSED_KINDS: Mapping[str, PartStyle] = {
+    "messages": PartStyle(fill=MESSAGE, label="messages"),
+    "reductions": PartStyle(fill="#b9aedd", label="reductions", hatch="...."),
+    "synchronization": PartStyle(fill="#e3a83f", label="synchronisation"),
+}
+MEMORY_PARTS: Mapping[str, PartStyle] = {
+    "weights_bytes": PartStyle(fill="#2f4858", label="weights"),
+    "gradients_bytes": PartStyle(fill="#5f7a8c", label="gradients"),
+    "optimizer_bytes": PartStyle(fill="#93aabb", label="optimizer", hatch="////"),
+    "activations_bytes": PartStyle(fill="#dd8f14", label="activations"),
+}

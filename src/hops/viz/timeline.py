@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hops.metrics import RunFacts
-from hops.trace import Stream, Trace
+from hops.trace import Trace
 from hops.units import format_bytes
 from hops.viz.canvas import picture, picture_format
 from hops.viz.headline import headline
@@ -19,6 +19,7 @@ from hops.viz.lanes import (
     draw_faults,
     draw_iteration_starts,
     drawn_rows,
+    faults_in,
     frame,
 )
 from hops.viz.legend import area_handle, arrow_handle, capacity_handle, chunk_handle, fault_handle, op_handles
@@ -35,6 +36,7 @@ BOXES = (0.05, 0.60)
 BOXES_WITHOUT_MEMORY = (0.05, 0.84)
 STRIP_IN_LANE = 0.09
 MEMORY = (0.72, 1.0)
+HEAD_IN = 0.8  # title, key figures, iteration numbers
 NARROWEST_IN, WIDEST_IN, BOX_IN = 9.0, 18.0, 0.16
 
 
@@ -46,13 +48,10 @@ class Scene:
     window: Window
     rows: Trace
     messages: Trace
+    faults: Trace
     curves: tuple[MemoryCurve, ...]
     title: str
     subtitle: str
-
-    @property
-    def num_faults(self) -> int:
-        return int(((self.trace.stream == Stream.FAULT) & self.window.overlaps(self.trace)).sum())
 
 
 def draw_timeline(
@@ -90,6 +89,7 @@ def timeline_scene(trace: Trace, facts: RunFacts, window: Window) -> Scene:
         window=window,
         rows=drawn_rows(trace, window),
         messages=messages_in(trace, window),
+        faults=faults_in(trace, window),
         curves=memory_curves(trace, facts),
         title=title,
         subtitle=subtitle,
@@ -103,6 +103,7 @@ def timeline_sheet(scene: Scene) -> Sheet:
     return Sheet.around(
         lanes_in=min(max(NARROWEST_IN, BOX_IN * boxes), WIDEST_IN),
         body_in=lane_in(num_ranks) * num_ranks,
+        head_in=HEAD_IN,
         left=lane_names(scene.trace, lane_in(num_ranks)),
         right=[curve.label for curve in scene.curves],
         legend=[handle.get_label() for handle in _handles(scene)],
@@ -126,7 +127,7 @@ def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
     frame(axes, height=num_ranks, left=left, right=left + span, unit=unit, label="time since start of run")
     draw_background(axes, lanes, num_ranks, window)
     draw_boxes(axes, scene.rows, lanes, window)
-    draw_faults(axes, scene.trace, lanes, window)
+    draw_faults(axes, scene.faults, lanes, window)
     draw_iteration_starts(axes, lanes, num_ranks, window, named=True)
     if arrows_readable(scene.messages):
         draw_arrows(axes, scene.messages, lanes)
@@ -144,8 +145,9 @@ def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
 def _handles(scene: Scene) -> list[Any]:
     """Legend entries of what there is to see."""
     handles = op_handles(np.unique(scene.rows.op).tolist())
-    if chunks_of(scene.trace.meta) > 1:
-        handles.append(chunk_handle())
+    chunks = chunks_of(scene.trace.meta)
+    if chunks > 1:
+        handles.append(chunk_handle(chunks))
     if len(scene.messages):
         handles.append(arrow_handle() if arrows_readable(scene.messages) else area_handle(MESSAGE, "message under way"))
     if scene.curves:
@@ -154,6 +156,6 @@ def _handles(scene: Scene) -> list[Any]:
         handles.append(area_handle(MEMORY_ACTIVATION, f"activations (strip: {format_bytes(full)})"))
         if any(curve.capacity_bytes is not None and curve.capacity_bytes <= full for curve in scene.curves):
             handles.append(capacity_handle())
-    if scene.num_faults:
+    if len(scene.faults):
         handles.append(fault_handle())
     return handles

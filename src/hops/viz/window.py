@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.errors import UsageError
-from hops.metrics import RunFacts
+from hops.metrics import Run, RunFacts
 from hops.trace import Stream, Trace
 
 # So many boxes beside each other on one rank still have a width that the eye can tell apart.
@@ -68,7 +68,8 @@ def choose_window(
         window_s: start and end in seconds since the start of the run.
 
     Raises:
-        UsageError: nothing to draw, both given, an iteration that is not in the trace, or an interval outside it.
+        UsageError: nothing to draw, both given, an iteration that is not in the trace, an interval outside it, or
+            nothing left by warm-up.
     """
     rows = _without_faults(trace)
     if not len(rows):
@@ -78,14 +79,23 @@ def choose_window(
     if window_s is not None:
         return _of_seconds(rows, window_s)
     present = np.unique(rows.iteration)
-    if iterations is None:
-        return _of_iterations(rows, _readable(rows, facts, present))
-    wanted = np.unique(np.asarray(iterations, dtype=np.int64))
+    wanted = np.unique(readable_iterations(trace, facts) if iterations is None else np.asarray(iterations, dtype=int))
     missing = wanted[~np.isin(wanted, present)]
     if not wanted.size or missing.size:
         got = ", ".join(map(str, missing)) if missing.size else "no iteration"
         raise UsageError(f"cannot show iteration {got}: the trace has iterations {present[0]} to {present[-1]}")
     return _of_iterations(rows, wanted)
+
+
+def readable_iterations(trace: Trace, facts: RunFacts) -> tuple[int, ...]:
+    """The first iterations after warm-up, as many as stay readable beside each other, at least one.
+
+    Raises UsageError if warm-up leaves none.
+    """
+    run = Run.of(trace, facts)
+    first = run.trace.where((run.index == 0) & (run.trace.stream == Stream.COMPUTE))
+    fit = READABLE_BOXES // int(np.bincount(first.rank).max())
+    return tuple(run.iterations[: min(MOST_ITERATIONS, max(1, fit))].tolist())
 
 
 def _without_faults(trace: Trace) -> Trace:
@@ -101,16 +111,6 @@ def _of_seconds(rows: Trace, window_s: tuple[float, float]) -> Window:
             f"inside the trace's {first_ns / 1e9:g} s to {last_ns / 1e9:g} s"
         )
     return _window(rows, round(start_s * 1e9), round(end_s * 1e9))
-
-
-def _readable(rows: Trace, facts: RunFacts, present: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The first iterations after warm-up; the last one there is if all are warm-up."""
-    after = present[facts.warmup_iterations :]
-    if not after.size:
-        return present[-1:]
-    first = rows.where((rows.iteration == after[0]) & (rows.stream == Stream.COMPUTE))
-    boxes = int(np.bincount(first.rank).max()) if len(first) else 1
-    return after[: min(MOST_ITERATIONS, max(1, READABLE_BOXES // boxes))]
 
 
 def _of_iterations(rows: Trace, wanted: NDArray[np.integer[Any]]) -> Window:

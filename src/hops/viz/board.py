@@ -1,0 +1,103 @@
+"""A panel of the dashboard: its axes and legend placed in inches, and bars that stack by part."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hops.draws import FloatArray
+from hops.metrics import Run, Summary
+from hops.viz.canvas import text_width_in
+from hops.viz.style import QUIET, SMALL_PT, TEXT_PT, PartStyle
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL_IN = (4.5, 4.1)
+LEFT_IN, RIGHT_IN, TOP_IN, FOOT_IN = 0.75, 0.2, 1.05, 0.6
+PLOT_IN = PANEL_IN[0] - LEFT_IN - RIGHT_IN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """What panels show: the run without its warm-up, and its summary."""
+
+    run: Run
+    summary: Summary
+
+
+def place_panel(figure: "Figure", column: int, row: int, sheet_in: tuple[float, float], head_in: float) -> "Axes":
+    """The axes of the panel in this column and row of a sheet (width, height)."""
+    width, height = sheet_in
+    left = column * PANEL_IN[0] + LEFT_IN
+    foot = height - head_in - (row + 1) * PANEL_IN[1] + FOOT_IN
+    plot_height = PANEL_IN[1] - TOP_IN - FOOT_IN
+    return figure.add_axes((left / width, foot / height, PLOT_IN / width, plot_height / height))
+
+
+def name_panel(axes: "Axes", title: str, remark: str = "") -> None:
+    """Title over the panel, and a remark under the title."""
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "baseline"}
+    axes.annotate(title, (0, 1), xytext=(0, (TOP_IN - 0.22) * 72), fontsize=TEXT_PT + 1, fontweight="bold", **above)
+    if remark:
+        axes.annotate(remark, (0, 1), xytext=(0, (TOP_IN - 0.37) * 72), fontsize=SMALL_PT, color=QUIET, **above)
+
+
+def stack(axes: "Axes", parts: Sequence[tuple[PartStyle, FloatArray]], *, down: bool = False) -> None:
+    """One bar for each position 0, 1, ...: its parts on top of each other, or below zero."""
+    sign = -1.0 if down else 1.0
+    base = np.zeros(len(parts[0][1]))
+    for style, values in parts:
+        axes.bar(
+            np.arange(len(values)),
+            sign * values,
+            bottom=sign * base,
+            width=0.8,
+            color=style.fill,
+            hatch=style.hatch or None,
+            edgecolor=QUIET if style.hatch else style.fill,
+            linewidth=0.0,
+        )
+        base = base + values
+
+
+def count_axis(axes: "Axes", count: int, label: str) -> None:
+    """A horizontal axis of whole numbers, however many."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlim(-0.7, count - 0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True, min_n_ticks=1))
+    axes.set_xlabel(label)
+    axes.grid(axis="y")
+
+
+def panel_legend(axes: "Axes", styles: Sequence[PartStyle], extra: Sequence[Any] = ()) -> None:
+    """Legend between title and plot, in as many columns as fit."""
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=s.fill, edgecolor=QUIET, linewidth=0.0, hatch=s.hatch or None, label=s.label) for s in styles
+    ]
+    handles += list(extra)
+    entry_in = 0.4 + max(text_width_in(str(handle.get_label()), SMALL_PT) for handle in handles)
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.02),
+        ncols=max(1, int((PLOT_IN + 0.1) / entry_in)),
+        fontsize=SMALL_PT,
+        borderpad=0,
+        borderaxespad=0,
+        columnspacing=1.0,
+        handlelength=1.4,
+        handletextpad=0.5,
+        labelspacing=0.3,
+    )
+
+
+def say_instead(axes: "Axes", text: str) -> None:
+    """A sentence where there is nothing to plot."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=QUIET, fontsize=TEXT_PT)
