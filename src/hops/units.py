@@ -16,6 +16,7 @@ from hops.errors import UnitError
 NS_PER_S: Final = 1_000_000_000
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(.*?)\s*", re.DOTALL | re.ASCII)
 _LONGEST = 80  # characters of text that is still read as a quantity
+_SHORT = 12  # characters of a written quantity that need no shorter form
 _DECIMAL = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50}
 
@@ -29,6 +30,7 @@ class Dimension:
         example: its right form, shown in messages.
         scales: SI value of every unit that is read.
         shown: the units used for writing, small to large, among them the SI unit itself.
+        also: more units for writing, for values that are rounder in them.
         hints: what to write instead of units that mean several things.
     """
 
@@ -37,6 +39,7 @@ class Dimension:
     scales: Mapping[str, Fraction]
     shown: tuple[str, ...]
     hints: Mapping[str, str]
+    also: tuple[str, ...] = ()
 
     def parse(self, value: object) -> float:
         """The SI value of text such as `1.5 ms`, correctly rounded. Raises UnitError for anything else."""
@@ -68,33 +71,42 @@ class Dimension:
 
     def exact(self, value: float) -> str:
         """The most readable text that reads back as exactly this value (used in files)."""
-        candidates = (self._in(unit, value) for unit in self._by_fit(value))
-        return next(text for text in candidates if self.parse_exactly(text) == value or self.parse(text) == value)
+        candidates = [
+            self._in(unit, value) for unit in [*self._by_fit(value, self.shown), *self._by_fit(value, self.also)]
+        ]
+        exact = [text for text in candidates if type(value)(self.parse_exactly(text)) == value]
+        return exact[0] if len(exact[0]) <= _SHORT else min(exact, key=len)
 
     def pretty(self, value: float, digits: int = 3) -> str:
         """The value rounded to `digits` significant digits (used in messages and tables)."""
         if not math.isfinite(value):
             return str(value)
-        unit = self._by_fit(value)[0]
+        unit = self._by_fit(value, self.shown)[0]
         return f"{_rounded(float(Fraction(value) / self.scales[unit]), digits)} {unit}"
 
-    def _by_fit(self, value: float) -> list[str]:
-        """Units for writing, best first: the largest in which the value is at least 1; the SI unit always works."""
-        fitting = [unit for unit in self.shown if Fraction(value) >= self.scales[unit]]
+    def _by_fit(self, value: float, units: tuple[str, ...]) -> list[str]:
+        """Units for writing, best first: the largest in which the value is at least 1; the SI unit is always there."""
+        fitting = [unit for unit in reversed(units) if Fraction(value) >= self.scales[unit]]
         si = next(unit for unit in self.shown if self.scales[unit] == 1)
-        return [*reversed(fitting), self.shown[0], si] if value else [si]
+        return [*fitting, *units[:1], si] if value else [si]
 
     def _in(self, unit: str, value: float) -> str:
         scaled = Fraction(value) / self.scales[unit]
-        return f"{scaled.numerator if scaled.denominator == 1 else repr(float(scaled))} {unit}"
+        return f"{repr(float(scaled)).removesuffix('.0')} {unit}"
 
 
 def shown(value: object) -> str:
-    """A wrong value for a message: quoted as in Python, YAML's own words for true, false and null, cut when long."""
-    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else None
-    if text is None:
-        text = repr(value[:_LONGEST] if isinstance(value, str) else value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    """A wrong value for a message: in quotes if it is text, cut when long, YAML's own words for the rest."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, dict):
+        return "a mapping"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...{text[-1]}"
 
 
 def _rounded(value: float, digits: int) -> str:
@@ -122,6 +134,7 @@ BYTES: Final = Dimension(
     example="80 GiB",
     scales={**_prefixed("B"), **_binary("B")},
     shown=("B", "KiB", "MiB", "GiB", "TiB", "PiB"),
+    also=("kB", "MB", "GB", "TB", "PB"),
     hints=_hints("write {prefix}iB (powers of 1024) or {prefix}B (powers of 1000)", "G", "M", "T", "K", "GIB", "MIB")
     | {"KB": "write KiB (1024) or kB (1000)", "Gb": "b is bits: write GB or GiB", "gb": "write GB or GiB"},
 )

@@ -3,9 +3,18 @@
 from abc import abstractmethod
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 
 from hops import draws
 from hops.config.fields import Number, Seconds, Section, beside, problem, reason
@@ -24,6 +33,11 @@ class Form(Section):
     @abstractmethod
     def build(self) -> draws.Distribution:
         """The distribution to sample from, in seconds (times) or plain numbers (factors)."""
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """A short name for messages and JSON Schema."""
+        return f"{cls.__name__}[{'times' if params[0] is Seconds else 'factors'}]"
 
     @model_validator(mode="after")
     def _can_be_drawn(self) -> "Form":
@@ -113,8 +127,17 @@ class WeibullForm(Form, Generic[Q]):
         return draws.Weibull(mean=self.mean, shape=self.shape)
 
 
+def _samples_or_file(schema: dict[str, Any]) -> None:
+    """In the document, a file may stand in place of the samples."""
+    file = {"type": "string", "description": schema["properties"]["file"]["description"], "default": None}
+    schema["properties"]["file"] = file
+    schema["required"] = ["distribution"]
+
+
 class EmpiricalForm(Form, Generic[Q]):
     """One of the measured samples, each as likely."""
+
+    model_config = ConfigDict(json_schema_extra=_samples_or_file)
 
     distribution: Literal["empirical"]
     samples: tuple[Q, ...] = Field(min_length=1, max_length=1_000_000, description="the samples; or file")
@@ -184,6 +207,12 @@ def _tag(value: Any) -> str:
     return f"<{value['distribution']}>" if "distribution" in value else "<constant>"
 
 
+def _written(quantity: Any) -> BeforeValidator:
+    """The check of a distribution's kind, and what JSON Schema says of it."""
+    forms = (NormalForm, LogNormalForm, ParetoForm, PoissonForm, ExponentialForm, WeibullForm, EmpiricalForm)
+    return BeforeValidator(_long, json_schema_input_type=Union[quantity, *(form[quantity] for form in forms)])
+
+
 Time = Annotated[
     Annotated[ConstantForm[Seconds], Tag("<constant>")]
     | Annotated[NormalForm[Seconds], Tag("<normal>")]
@@ -194,7 +223,7 @@ Time = Annotated[
     | Annotated[WeibullForm[Seconds], Tag("<weibull>")]
     | Annotated[EmpiricalForm[Seconds], Tag("<empirical>")],
     Discriminator(_tag),
-    BeforeValidator(_long),
+    _written(Seconds),
 ]
 Factors = Annotated[
     Annotated[ConstantForm[Number], Tag("<constant>")]
@@ -206,5 +235,5 @@ Factors = Annotated[
     | Annotated[WeibullForm[Number], Tag("<weibull>")]
     | Annotated[EmpiricalForm[Number], Tag("<empirical>")],
     Discriminator(_tag),
-    BeforeValidator(_long),
+    _written(Number),
 ]

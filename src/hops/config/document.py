@@ -23,6 +23,12 @@ class Place:
     """Where something is written: `spec.yaml:4:17`, or `--set a.b=c`."""
 
     text: str
+    order: tuple[int, int] = (10**9, 0)  # line and column; overrides come after the file
+
+    @classmethod
+    def at(cls, name: str, line: int, column: int) -> "Place":
+        """A place in a file, counted from 1."""
+        return cls(text=f"{name}:{line}:{column}", order=(line, column))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +63,27 @@ class Document:
             path = path[:-1]
         return places[path]
 
+    def written(self, path: Path) -> Path:
+        """The part of the path that is written down: `{name: x}` may stand there as `x` alone."""
+        data = self.data
+        for depth, part in enumerate(path):
+            if not isinstance(data, dict | tuple):
+                return path[:depth]
+            inside = dict(enumerate(data)) if isinstance(data, tuple) else data
+            if part not in inside:
+                return path
+            data = inside[part]
+        return path
+
 
 class _TooMuchError(Exception):
     """The document is too large or too deep to be meant."""
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: `hardware.nodes[0].name`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
 
 
 def parse(text: str, *, name: str) -> Document:
@@ -69,7 +93,7 @@ def parse(text: str, *, name: str) -> Document:
         text: the document.
         name: what places start with, such as the file's name.
     """
-    top = Place(text=f"{name}:1:1")
+    top = Place.at(name, 1, 1)
     try:
         node = YAML(typ="safe", pure=True).compose(text)
         if node is None:
@@ -94,7 +118,7 @@ def _refused(place: Place, what: str) -> Document:
 
 def _syntax_place(name: str, error: MarkedYAMLError) -> Place:
     mark = error.problem_mark or error.context_mark
-    return Place(text=f"{name}:{mark.line + 1}:{mark.column + 1}" if mark is not None else f"{name}:1:1")
+    return Place.at(name, mark.line + 1, mark.column + 1) if mark is not None else Place.at(name, 1, 1)
 
 
 def _syntax(error: MarkedYAMLError) -> str:
@@ -189,7 +213,7 @@ class _Reader:
 
     def place(self, node: Node) -> Place:
         mark = node.start_mark
-        return Place(text=f"{self.name}:{mark.line + 1}:{mark.column + 1}")
+        return Place.at(self.name, mark.line + 1, mark.column + 1)
 
 
 def _number(text: str) -> int | float | str:

@@ -3,9 +3,8 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Union
 
 from pydantic import (
     AfterValidator,
@@ -20,8 +19,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from hops.errors import UnitError
-from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes, shown
+from hops.cluster.catalog import Catalog
+from hops.errors import CatalogError, UnitError
+from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes
 
 
 class Section(BaseModel):
@@ -49,11 +49,19 @@ def _quantity_schema(dimension: Dimension) -> WithJsonSchema:
     number = r"[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?"
     units = "|".join(unit.replace(".", r"\.") for unit in dimension.scales)
     examples = dimension.example.split(" or ")
-    return WithJsonSchema({"type": "string", "pattern": rf"^\s*{number}\s*({units})\s*$", "examples": examples})
+    title = dimension.name.split(" ", 1)[1]
+    return WithJsonSchema(
+        {"type": "string", "title": title, "pattern": rf"^\s*{number}\s*({units})\s*$", "examples": examples}
+    )
 
 
 def _writer(dimension: Dimension) -> PlainSerializer:
     return PlainSerializer(dimension.exact, return_type=str)
+
+
+def _plain_number(value: float) -> float:
+    """12 and not 12.0."""
+    return int(value) if float(value).is_integer() else value
 
 
 Bytes = Annotated[int, _reader(parse_bytes), _writer(BYTES), _quantity_schema(BYTES)]
@@ -66,25 +74,27 @@ Index = Annotated[int, Strict(), Field(ge=0, le=1_000_000)]
 Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
 Size = Annotated[int, Strict(), Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1)]
-Number = Annotated[float, Strict(), Field(ge=0, le=1e30)]
+Number = Annotated[float, Strict(), Field(ge=0, le=1e30), PlainSerializer(_plain_number)]
 Factor = Annotated[float, Strict(), Field(gt=0, le=1e6)]
 Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-def named(value: object, key: str = "name") -> object:
-    """The long form of a short one: text stands for `{name: text}`."""
-    return {key: value} if isinstance(value, str) else value
+def short_for(key: str, section: type[Section]) -> BeforeValidator:
+    """Let text stand for `{key: text}`, in documents and in their JSON Schema."""
+
+    def lengthen(value: object) -> object:
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(lengthen, json_schema_input_type=Union[str, section])  # noqa: UP007 (a value, not a type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a document is read in: the folder of its files, and the names it may use (None: not checked)."""
+    """What a document is read in: the folder of its files, and the catalog its names are from (None: not checked)."""
 
     folder: str
-    devices: tuple[str, ...] | None = None
-    interconnects: tuple[str, ...] | None = None
-    models: tuple[str, ...] | None = None
+    catalog: Catalog | None = None
 
 
 def beside(path: str, info: ValidationInfo) -> str:
@@ -107,12 +117,15 @@ def reason(error: OSError | UnicodeDecodeError) -> str:
 InputFile = Annotated[Name, AfterValidator(beside)]
 
 
-def one_of(value: str, known: tuple[str, ...] | None, what: str, where: str) -> str:
-    """Check a name against those known, if they are. `where` says where the known ones are listed."""
-    if known is None or value in known:
-        return value
-    near = get_close_matches(value.lower(), known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise problem(
-        f"unknown {what}, got {shown(value)}, expected one that {where} lists", f"{hint}known are {', '.join(known)}"
-    )
+def known(find: Callable[[Catalog, str], object]) -> AfterValidator:
+    """Check that `find` finds the name in the catalog, if there is one."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        if isinstance(info.context, Surroundings) and info.context.catalog is not None:
+            try:
+                find(info.context.catalog, name)
+            except CatalogError as error:
+                raise problem(str(error)) from None
+        return name
+
+    return AfterValidator(check)

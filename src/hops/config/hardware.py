@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
+from hops.cluster.catalog import Catalog
 from hops.config.distributions import Time
 from hops.config.fields import (
     Bandwidth,
     Bytes,
     Count,
+    Flag,
     FlopRate,
     InputFile,
     Name,
@@ -17,21 +19,10 @@ from hops.config.fields import (
     Probability,
     Seconds,
     Section,
-    Surroundings,
-    named,
-    one_of,
+    known,
     problem,
+    short_for,
 )
-
-
-def _known_interconnect(name: str, info: ValidationInfo) -> str:
-    known = info.context.interconnects if isinstance(info.context, Surroundings) else None
-    return one_of(name, known, "interconnect", "`hops list links`")
-
-
-def _known_device(name: str, info: ValidationInfo) -> str:
-    known = info.context.devices if isinstance(info.context, Surroundings) else None
-    return one_of(name, known, "device", "`hops list devices`")
 
 
 class StallForm(Section):
@@ -44,7 +35,7 @@ class StallForm(Section):
 class Connection(Section):
     """An interconnect by catalog name, by figures, or by name with some figures changed."""
 
-    name: Annotated[Name, AfterValidator(_known_interconnect)] | None = Field(
+    name: Annotated[Name, known(Catalog.interconnect)] | None = Field(
         default=None, description="catalog name (`hops list links`)"
     )
     bandwidth: Bandwidth | None = Field(default=None, description="one direction")
@@ -58,19 +49,26 @@ class Connection(Section):
         return self
 
 
-ConnectionField = Annotated[Connection, BeforeValidator(named)]
+ConnectionField = Annotated[Connection, short_for("name", Connection)]
 
 
 class LinkEntry(Connection):
     """What connects two devices, or two nodes, in place of the default."""
 
     between: tuple[Name, Name] = Field(description="two device ids, or two node names")
+    both_ways: Flag = Field(default=True, description="false: only from the first to the second")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "LinkEntry":
+        if {self.name, self.bandwidth, self.latency, self.stall} == {None}:
+            raise problem("states nothing, expected name, bandwidth, latency or stall", "add one, or remove the link")
+        return self
 
 
 class DeviceEntry(Section):
     """Devices of one type in a node; figures given here replace the catalog's."""
 
-    type: Annotated[Name, AfterValidator(_known_device)] = Field(description="catalog name (`hops list devices`)")
+    type: Annotated[Name, known(Catalog.device)] = Field(description="catalog name (`hops list devices`)")
     count: Count = Field(default=1, description="how many of them")
     id: Name | None = Field(default=None, description="id for placement and links; default: node/number")
     memory: Bytes | None = Field(default=None, description="capacity; default: the catalog's")
@@ -78,12 +76,12 @@ class DeviceEntry(Section):
     peak: FlopRate | None = Field(
         default=None, description="dense rate at the pipeline's precision; default: the catalog's"
     )
-    launch: Seconds | None = Field(default=None, description="host time to launch an action; default: the catalog's")
-    layer_floor: Seconds | None = Field(default=None, description="least time of one layer; default: the catalog's")
+    launch_overhead: Seconds | None = Field(default=None, description="of a kernel; default: the catalog's")
+    layer_overhead: Seconds | None = Field(default=None, description="of the host, per layer; default: the catalog's")
     price_per_hour: Number | None = Field(default=None, description="money per device hour; default: the catalog's")
 
 
-DeviceField = Annotated[DeviceEntry, BeforeValidator(lambda value: named(value, "type"))]
+DeviceField = Annotated[DeviceEntry, short_for("type", DeviceEntry)]
 
 
 class NodeEntry(Section):
@@ -93,9 +91,12 @@ class NodeEntry(Section):
     count: Count = Field(default=1, description="how many such hosts")
     devices: tuple[DeviceField, ...] = Field(min_length=1, description="what the host holds, in order")
     interconnect: ConnectionField | None = Field(
-        default=None, description="between its devices; default: the catalog's"
+        default=None, description="between its devices; default: the catalog's peer interconnect, or bus"
     )
     nic: ConnectionField | None = Field(default=None, description="shared by its devices; default: the catalog's")
+    nics: Count = Field(default=1, description="how many NICs; devices are dealt to them in equal blocks")
+    sockets: Count = Field(default=1, description="how many sockets; devices are dealt to them in equal blocks")
+    socket_bus: ConnectionField | None = Field(default=None, description="between its sockets; needed if several")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,22 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from hops.config.fields import Count, Flag, Name, Section, Size, Surroundings, named, one_of, problem
-from hops.errors import HopsError, UsageError
+from hops.config.fields import Count, Flag, Name, Section, Size, problem, short_for
+from hops.errors import CatalogError, HopsError, UsageError
 from hops.model.transformer import Transformer
 from hops.model.zoo import get_model
 
 SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name must state
 
 
-def _known(name: str, info: ValidationInfo) -> str:
-    known = info.context.models if isinstance(info.context, Surroundings) else None
-    return one_of(name, known, "model", "`hops list models`")
+def _known(name: str) -> str:
+    try:
+        get_model(name)
+    except CatalogError as error:
+        raise problem(str(error)) from None
+    return name
 
 
 class ModelChoice(Section):
@@ -88,4 +91,4 @@ def _following(base: Transformer, new: dict[str, Any]) -> dict[str, int]:
     return follows
 
 
-ModelField = Annotated[ModelChoice, BeforeValidator(named)]
+ModelField = Annotated[ModelChoice, short_for("name", ModelChoice)]

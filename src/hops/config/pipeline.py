@@ -1,13 +1,13 @@
 """The pipeline section: what is trained, cut into which stages, in which order."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_serializer, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from hops.config.distributions import Factors, Time
-from hops.config.fields import Bytes, Count, Name, Section, Size, named, problem
+from hops.config.fields import Bytes, Count, Section, Size, problem
 from hops.config.model import ModelField
-from hops.schedule import SCHEDULERS, Scheduler
+from hops.config.schedule import ScheduleChoice, ScheduleField
 
 T = TypeVar("T")
 Precision = Literal["bf16", "fp16", "fp32"]
@@ -39,29 +39,6 @@ def per_stage(value: T | tuple[T, ...], num_stages: int) -> tuple[T, ...]:
     return value if isinstance(value, tuple) else (value,) * num_stages
 
 
-class ScheduleChoice(Section):
-    """A schedule, with its own parameters beside its name."""
-
-    name: Name = Field(description="name of the schedule (`hops list schedules`)")
-    parameters: dict[str, Any] = Field(default_factory=dict, description="the schedule's own parameters")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gather(cls, value: object) -> object:
-        if isinstance(value, dict) and "parameters" not in value:
-            own = {key: each for key, each in value.items() if key != "name"}
-            return {"parameters": own, **{key: each for key, each in value.items() if key == "name"}}
-        return value
-
-    def make(self) -> Scheduler:
-        """A new scheduler of that name with these parameters. Raises UsageError if there is none."""
-        return SCHEDULERS.get(self.name)(**self.parameters)
-
-    @model_serializer
-    def _flat(self) -> dict[str, Any]:
-        return {"name": self.name, **self.parameters}
-
-
 class StageTimes(Section):
     """Stated times and sizes: each is one value for all stages, or a list with one per stage."""
 
@@ -69,12 +46,22 @@ class StageTimes(Section):
     backward: Times | None = Field(default=None, description="B, the full backward; I and W each take half of it")
     input_backward: Times | None = Field(default=None, description="I, the backward for inputs")
     weight_backward: Times | None = Field(default=None, description="W, the backward for weights")
-    message: StageBytes = Field(default=0, description="what F and B or I send to the neighbouring stage")
-    activation: StageBytes = Field(default=0, description="memory that F allocates per microbatch")
-    kept_for_weight: StageBytes = Field(default=0, description="the part of it that stays between I and W")
-    weights: StageBytes = Field(default=0, description="memory of the weights")
-    gradients: StageBytes = Field(default=0, description="memory of the gradients")
-    optimizer_state: StageBytes = Field(default=0, description="memory of the optimizer's states")
+    message: StageBytes = Field(
+        default=0, json_schema_extra={"default": "0 B"}, description="what F and B or I send to the neighbouring stage"
+    )
+    activation: StageBytes = Field(
+        default=0, json_schema_extra={"default": "0 B"}, description="memory that F allocates per microbatch"
+    )
+    kept_for_weight: StageBytes = Field(
+        default=0, json_schema_extra={"default": "0 B"}, description="the part of it that stays between I and W"
+    )
+    weights: StageBytes = Field(default=0, json_schema_extra={"default": "0 B"}, description="memory of the weights")
+    gradients: StageBytes = Field(
+        default=0, json_schema_extra={"default": "0 B"}, description="memory of the gradients"
+    )
+    optimizer_state: StageBytes = Field(
+        default=0, json_schema_extra={"default": "0 B"}, description="memory of the optimizer's states"
+    )
 
     @model_validator(mode="after")
     def _backward_is_known(self) -> "StageTimes":
@@ -87,9 +74,6 @@ class StageTimes(Section):
         if halves == 0 and self.backward is None:
             raise problem("no backward time, expected backward, or input_backward and weight_backward", "add one")
         return self
-
-
-ScheduleField = Annotated[ScheduleChoice, BeforeValidator(named)]
 
 
 class Pipeline(Section):

@@ -1,0 +1,80 @@
+"""Checks across keys: names that refer to something, numbers that must agree. Each yields all it finds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hops.cluster.catalog import Catalog
+from hops.config.check_hardware import check_hardware
+from hops.config.check_pipeline import check_pipeline, check_schedule
+from hops.config.document import Complaint
+from hops.config.hardware import Hardware
+from hops.config.optimizer import Optimizer
+from hops.config.pipeline import Pipeline
+from hops.config.schedule import ScheduleChoice
+from hops.config.spec import Output, Simulation, Spec
+from hops.units import shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    """The sections of a spec that are valid in themselves; the others are None."""
+
+    simulation: Simulation | None
+    schedule: ScheduleChoice | None
+    pipeline: Pipeline | None
+    hardware: Hardware | None
+    optimizer: Optimizer | None
+    output: Output | None
+
+    @classmethod
+    def of(cls, spec: Spec) -> "Sections":
+        """All sections of a valid spec."""
+        return cls(
+            simulation=spec.simulation,
+            schedule=spec.pipeline.schedule,
+            pipeline=spec.pipeline,
+            hardware=spec.hardware,
+            optimizer=spec.optimizer,
+            output=spec.output,
+        )
+
+
+def cross_check(sections: Sections, catalog: Catalog | None) -> Iterator[Complaint]:
+    """Everything that is wrong between keys, as far as the sections are valid. `catalog` None: it cannot be read."""
+    if sections.simulation is not None:
+        yield from _simulation(sections.simulation)
+    if sections.output is not None:
+        yield from _output(sections.output)
+    if sections.optimizer is not None and sections.pipeline is not None:
+        yield from _optimizer(sections.optimizer, sections.pipeline)
+    in_hardware = list(check_hardware(sections.hardware, catalog)) if sections.hardware is not None else []
+    in_schedule = list(check_schedule(sections.schedule)) if sections.schedule is not None else []
+    yield from in_hardware
+    yield from in_schedule
+    if sections.pipeline is not None:
+        hardware = None if in_hardware else sections.hardware
+        yield from check_pipeline(sections.pipeline, hardware, catalog, schedule_is_sound=not in_schedule)
+
+
+def _simulation(simulation: Simulation) -> Iterator[Complaint]:
+    if simulation.warmup_iterations >= simulation.iterations:
+        what = (
+            f"got {simulation.warmup_iterations} of {simulation.iterations} iterations, expected fewer, "
+            "so that some are left to measure; lower it, or raise simulation.iterations"
+        )
+        yield Complaint(path=("simulation", "warmup_iterations"), what=what)
+
+
+def _output(output: Output) -> Iterator[Complaint]:
+    seen: dict[str, str] = {}
+    for key, path in output.model_dump(exclude_none=True).items():
+        if path in seen:
+            what = f"got {shown(path)}, which output.{seen[path]} writes, too, expected a file of its own; rename one"
+            yield Complaint(path=("output", key), what=what)
+        seen[path] = key
+
+
+def _optimizer(optimizer: Optimizer, pipeline: Pipeline) -> Iterator[Complaint]:
+    if optimizer.tied_embeddings and pipeline.model is None:
+        what = "got true with pipeline.stage_times, expected a pipeline.model, whose embedding has a size; remove it"
+        yield Complaint(path=("optimizer", "tied_embeddings"), what=what)
