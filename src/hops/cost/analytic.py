@@ -7,7 +7,7 @@ from hops.actions import Op
 from hops.cost.base import CostModel, StepCosts, crosses_stages
 from hops.cost.rates import DeviceRates
 from hops.cost.steps import NO_STEPS, StepModel
-from hops.cost.terms import op_terms, work_terms
+from hops.cost.terms import backward_terms, forward_terms, work_terms
 from hops.errors import UsageError
 from hops.model import (
     Implementation,
@@ -104,7 +104,7 @@ class AnalyticCosts(CostModel):
         return self.steps.costs(iteration, seed)
 
     def terms(self, stage: int, op: Op) -> dict[str, float]:
-        """Seconds by term of F or B: which part of the model they go to, and `recompute`, `dispatch` and `launch`."""
+        """Seconds by term of F or B: which part of the model they go to, and what the host takes."""
         assert op in (Op.F, Op.B), f"terms are those of F and B, not of {op.name}"
         terms = forward_terms if op is Op.F else backward_terms
         return terms(self.works[stage], self.rates[stage])
@@ -124,14 +124,3 @@ class AnalyticCosts(CostModel):
         inputs = sum(work_terms(work.recompute.kernels + work.input_backward.kernels, rates).values())
         weights = sum(work_terms(work.weight_backward.kernels, rates).values())
         return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
-
-
-def forward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
-    """Seconds of F by term."""
-    return op_terms([work.forward], rates, floor_s=work.num_layers * rates.forward_layer_floor_s)
-
-
-def backward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
-    """Seconds of B by term: I and W in one go, after what is recomputed."""
-    floor = work.num_layers * rates.backward_layer_floor_s + work.recomputed_layers * rates.forward_layer_floor_s
-    return op_terms([work.recompute, work.input_backward, work.weight_backward], rates, floor_s=floor)

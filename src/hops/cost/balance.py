@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import cache
 
-from hops.cost.analytic import backward_terms, forward_terms
 from hops.cost.rates import DeviceRates
+from hops.cost.terms import backward_terms, forward_terms
 from hops.model import Implementation, Microbatch, Partition, StageSlice, Transformer, stage_work
 
 

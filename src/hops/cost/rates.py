@@ -11,6 +11,17 @@ Engineering, "maximum achievable matmul FLOPS", 2024). Power-limited cards reach
 MEMORY_EFFICIENCY = 0.85
 """Attained over peak bandwidth of streaming kernels: 0.8 to 0.92 on NVIDIA GPUs (Deakin et al. 2018, BabelSTREAM)."""
 
+FIXED_TIMES = (
+    "gemm_ramp_s",
+    "forward_layer_floor_s",
+    "backward_layer_floor_s",
+    "embedding_floor_s",
+    "head_floor_s",
+    "batch_load_s",
+    "launch_s",
+    "optimizer_launch_s",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRates:
@@ -24,7 +35,10 @@ class DeviceRates:
             GEMMs inefficient.
         memory_efficiency: part of the bandwidth that a pass over memory reaches.
         forward_layer_floor_s, backward_layer_floor_s: the host's time to dispatch one layer, whatever its size.
+        embedding_floor_s, head_floor_s: the host's time to dispatch what only the first stage does, and only the last.
+        batch_load_s: the host's time to fetch a microbatch, on first and last stage before F.
         launch_s: fixed time per action.
+        optimizer_launch_s: the host's time to dispatch the optimizer step.
     """
 
     peak_flop_per_s: float
@@ -34,14 +48,18 @@ class DeviceRates:
     memory_efficiency: float = MEMORY_EFFICIENCY
     forward_layer_floor_s: float = 0.0
     backward_layer_floor_s: float = 0.0
+    embedding_floor_s: float = 0.0
+    head_floor_s: float = 0.0
+    batch_load_s: float = 0.0
     launch_s: float = 0.0
+    optimizer_launch_s: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("peak_flop_per_s", "memory_bandwidth"):
             self._check(name, "a positive number", ok=getattr(self, name) > 0)
         for name in ("gemm_efficiency", "memory_efficiency"):
             self._check(name, "above 0 and at most 1", ok=0 < getattr(self, name) <= 1)
-        for name in ("gemm_ramp_s", "forward_layer_floor_s", "backward_layer_floor_s", "launch_s"):
+        for name in FIXED_TIMES:
             self._check(name, "a number of at least 0", ok=getattr(self, name) >= 0)
 
     def _check(self, name: str, expected: str, *, ok: bool) -> None:

@@ -52,11 +52,11 @@ NO_STEPS = StepModel()
 
 
 def optimizer_seconds(parameters: int, *, bytes_per_parameter: float, rates: DeviceRates) -> float:
-    """Optimizer step of the parameters that a rank holds: bytes moved over its own memory bandwidth.
+    """Optimizer step of the parameters that a rank holds: bytes over its own memory bandwidth, plus dispatch.
 
     `bytes_per_parameter` is Optimizer.step_bytes, divided by the replicas that share the states.
     """
-    return parameters * bytes_per_parameter / rates.bytes_per_s
+    return parameters * bytes_per_parameter / rates.bytes_per_s + rates.optimizer_launch_s
 
 
 def _one(distribution: Distribution, seed: int, purpose: str, *indices: int) -> float:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hops.cost.rates import DeviceRates
-from hops.model import Gemm, Kernel, OpWork, Pass
+from hops.model import Gemm, Kernel, Pass, StageWork
 
 
 def gemm_seconds(gemm: Gemm, rates: DeviceRates) -> float:
@@ -35,14 +35,36 @@ def work_terms(kernels: Iterable[Kernel], rates: DeviceRates) -> Counter[str]:
     return terms
 
 
-def op_terms(works: Iterable[OpWork], rates: DeviceRates, *, floor_s: float) -> dict[str, float]:
-    """Seconds of one action by term: max(layers on the device, their dispatch) + ends of the model + launch.
+def forward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
+    """Seconds of F by term: load the batch + max(layers, their dispatch) + max(ends, their dispatch) + launch.
 
-    The host dispatches kernels ahead of the device, so an action takes the longer of both; `dispatch` is what the
-    device waits. The backward pass scales the work and not the launch.
+    The host dispatches kernels ahead of the device, so each part takes the longer of both. The model's ends add to the
+    layers: the loss cannot start before the last layer has run, and its dispatch follows theirs.
     """
-    works = tuple(works)
-    layers = work_terms((kernel for work in works for kernel in work.layers), rates)
-    ends = work_terms((kernel for work in works for kernel in work.ends), rates)
-    waiting = max(0.0, floor_s - sum(layers.values()))
-    return {**(layers + ends), "dispatch": waiting, "launch": rates.launch_s}
+    layers = work_terms(work.forward.layers, rates)
+    ends = work_terms(work.forward.ends, rates)
+    waiting = _waiting(layers, work.num_layers * rates.forward_layer_floor_s) + _waiting(ends, _end_floor(work, rates))
+    loads = rates.batch_load_s if work.embedding or work.head else 0.0
+    return {**(layers + ends), "batch_load": loads, "dispatch": waiting, "launch": rates.launch_s}
+
+
+def backward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
+    """Seconds of B by term: max(recompute, I and W on the device, dispatch of all) + launch.
+
+    The host runs ahead from the start, also during the head's long kernels, so there is one maximum for all. Against F
+    the work is scaled (twice the flops) and the dispatch is not.
+    """
+    kernels = work.recompute.kernels + work.input_backward.kernels + work.weight_backward.kernels
+    terms = work_terms(kernels, rates)
+    layers = work.num_layers * rates.backward_layer_floor_s + work.recomputed_layers * rates.forward_layer_floor_s
+    return {**terms, "dispatch": _waiting(terms, layers + _end_floor(work, rates)), "launch": rates.launch_s}
+
+
+def _waiting(terms: Counter[str], floor_s: float) -> float:
+    """What the device waits for the host: how much longer dispatch takes than the work."""
+    return max(0.0, floor_s - sum(terms.values()))
+
+
+def _end_floor(work: StageWork, rates: DeviceRates) -> float:
+    embedding = rates.embedding_floor_s if work.embedding else 0.0
+    return embedding + (rates.head_floor_s if work.head else 0.0)

@@ -135,8 +135,12 @@ def _softmax_forward(model: Transformer, batch: Microbatch, how: Implementation)
 
 
 def _softmax_backward(model: Transformer, batch: Microbatch, how: Implementation) -> Pass:
-    """Softmax reads gradient and output and writes; mask reads and writes; dropout reads mask and gradient, writes."""
-    per_element = 5 * how.element_bytes + (2 * how.element_bytes + 1 if how.dropout else 0)
+    """Softmax reads gradient and output and writes (3 moves); dropout reads mask and gradient and writes.
+
+    Megatron-LM masks in place on a view, whose gradient PyTorch copies, clones, masks (a clone and a fill) and copies
+    back: 10 moves (torch/csrc/autograd/functions/tensor.cpp, CopySlices).
+    """
+    per_element = (3 + 10) * how.element_bytes + (2 * how.element_bytes + 1 if how.dropout else 0)
     return Pass(name="softmax", bytes=per_element * scores_elements(model, batch))
 
 

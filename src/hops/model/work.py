@@ -37,6 +37,7 @@ class StageWork:
 
     Attributes:
         num_layers: transformer layers of the stage.
+        embedding, head: whether it also holds the embedding; final norm, LM head and loss.
         forward, input_backward, weight_backward: F, I and W; B is I and W together.
         recompute: what the backward pass computes again before I.
         recomputed_layers: layers whose whole forward is launched again.
@@ -45,6 +46,8 @@ class StageWork:
     """
 
     num_layers: int
+    embedding: bool
+    head: bool
     forward: OpWork
     input_backward: OpWork
     weight_backward: OpWork
@@ -60,6 +63,8 @@ def stage_work(model: Transformer, part: StageSlice, batch: Microbatch, how: Imp
     again = {"none": (), "selective": layer.attention_core, "full": layer.forward}[how.recompute]
     return StageWork(
         num_layers=part.layers,
+        embedding=part.embedding,
+        head=part.head,
         forward=OpWork(layers=repeat(layer.forward, part.layers), ends=_end_forward(model, part, batch, how)),
         input_backward=OpWork(
             layers=repeat(layer.input_backward, part.layers), ends=_end_input_backward(model, part, batch, how)
