@@ -15,15 +15,17 @@ Ranks = Sequence[Sequence[Action]]
 WAITING_RANKS_NAMED = 8
 
 
-def check(shape: Shape, ranks: Ranks) -> None:
+def check(shape: Shape, ranks: Ranks, pairs: Sequence[Sequence[int]]) -> None:
     """Raise ProgramError at the first fault.
 
-    Every (stage, microbatch) has one F, then either one B, or one I and after it one W, all on the stage's rank; and
-    when each rank runs its list, waiting for the message of each action, all lists end.
+    Every (stage, microbatch) has one F, then either one B, or one I and after it one W, all on the stage's rank; pairs
+    are an F and a B or I that does not need it; and when each rank runs its list, waiting for the message of each
+    action, all lists end.
     """
     if len(ranks) != shape.num_ranks:
         raise ProgramError(f"the program has {len(ranks)} ranks, expected {shape.num_ranks}, one line per rank")
-    coded = Coded.of(shape, ranks)
+    _check_pairs(ranks, pairs)
+    coded = Coded.of(shape, ranks, pairs)
     _check_names(coded, ranks)
     _check_complete(coded, ranks)
     _check_deadlock(coded, ranks)
@@ -34,6 +36,21 @@ def _fail(message: str, ranks: Ranks, coded: Coded, position: int) -> ProgramErr
     index = position - int(coded.first[rank])
     grid = marked_excerpt(ranks, {rank: index})
     return ProgramError(f"rank {rank}, position {index} ({coded.action(position)}): {message}\n{grid}")
+
+
+def _check_pairs(ranks: Ranks, pairs: Sequence[Sequence[int]]) -> None:
+    """Each joins an F with a B or I of another stage or microbatch."""
+    if len(pairs) not in {0, len(ranks)}:
+        raise ProgramError(f"the program has pairs for {len(pairs)} ranks, expected none or {len(ranks)}")
+    for rank, opening in enumerate(pairs):
+        for position in opening:
+            two = ranks[rank][position : position + 2]
+            ops = tuple(action.op for action in two)
+            if ops not in {(Op.F, Op.B), (Op.F, Op.I)} or two[0]._replace(op=two[1].op) == two[1]:
+                raise ProgramError(
+                    f"rank {rank}, position {position}: a pair joins an F with a B or I of another stage or "
+                    f"microbatch, but got {'+'.join(map(str, two))}\n{marked_excerpt(ranks, {rank: position})}"
+                )
 
 
 def _check_names(coded: Coded, ranks: Ranks) -> None:

@@ -12,6 +12,7 @@ from hops.schedule.shape import Shape
 
 IntArray = NDArray[np.int64]
 NUM_OPS = len(ACTION_OPS)
+SINGLE, OPENS, CLOSES = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,6 +21,7 @@ class Coded:
 
     Attributes:
         stage, op, microbatch: shape (actions,).
+        pair: shape (actions,); SINGLE, or OPENS or CLOSES a pair that runs as one action.
         first: shape (ranks + 1,).
     """
 
@@ -27,16 +29,23 @@ class Coded:
     stage: IntArray
     op: IntArray
     microbatch: IntArray
+    pair: IntArray
     first: IntArray
 
     @classmethod
-    def of(cls, shape: Shape, ranks: Sequence[Sequence[Action]]) -> "Coded":
+    def of(cls, shape: Shape, ranks: Sequence[Sequence[Action]], pairs: Sequence[Sequence[int]] = ()) -> "Coded":
         """Encode; any integers are taken as they are."""
         lengths = [len(actions) for actions in ranks]
         numbers = chain.from_iterable(chain.from_iterable(ranks))
         table = np.fromiter(numbers, dtype=np.int64, count=3 * sum(lengths)).reshape(-1, 3)
         stage, op, microbatch = table.T.copy()
-        return cls(shape=shape, stage=stage, op=op, microbatch=microbatch, first=np.cumsum([0, *lengths]))
+        first = np.cumsum([0, *lengths])
+        pair = np.full(len(stage), SINGLE)
+        for rank, opening in enumerate(pairs):
+            opens = first[rank] + np.array(opening, dtype=np.int64)
+            pair[opens] = OPENS
+            pair[opens + 1] = CLOSES
+        return cls(shape=shape, stage=stage, op=op, microbatch=microbatch, pair=pair, first=first)
 
     @property
     def kind(self) -> IntArray:

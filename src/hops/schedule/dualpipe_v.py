@@ -1,12 +1,13 @@
 """DualPipeV: a V of two stages per rank whose steady state pairs a forward of one with a backward of the other.
 
-The order is that of DeepSeek's `DualPipeV` (github.com/deepseek-ai/DualPipe, "cut-in-half"). It runs a pair as one
-overlapped action; here a pair is its forward, then its backward, which takes the same time in all.
+The order is that of DeepSeek's `DualPipeV` (github.com/deepseek-ai/DualPipe, "cut-in-half").
 """
 
+from collections import deque
 from collections.abc import Iterator
+from itertools import count
 
-from hops.actions import Action, Op
+from hops.actions import ACTION_OPS, Action, Op
 from hops.errors import UsageError
 from hops.schedule.base import SCHEDULERS, StaticScheduler
 from hops.schedule.columns import column
@@ -14,6 +15,13 @@ from hops.schedule.profile import Profile
 from hops.schedule.program import Program, Shape
 
 DOWN, UP = 0, 1  # chunks: on the way down the ranks, and up again
+
+Turn = tuple[int, Op, bool]  # chunk, op, whether it opens a pair with the next
+FORWARD_DOWN, FORWARD_UP = (DOWN, Op.F, False), (UP, Op.F, False)
+OPEN_DOWN, OPEN_UP = (DOWN, Op.F, True), (UP, Op.F, True)
+BACKWARD_DOWN, BACKWARD_UP = (DOWN, Op.B, False), (UP, Op.B, False)
+INPUT_DOWN, INPUT_UP = (DOWN, Op.I, False), (UP, Op.I, False)
+WEIGHT = (DOWN, Op.W, False)
 
 
 @SCHEDULERS.register("dualpipe_v")
@@ -29,64 +37,48 @@ class DualPipeV(StaticScheduler):
         return Shape.v(num_ranks, num_microbatches=num_microbatches)
 
     def build(self, profile: Profile) -> Program:
-        ranks = (_order(profile.shape, rank) for rank in range(profile.shape.num_ranks))
-        return Program(shape=profile.shape, ranks=tuple(ranks))
+        orders = [_order(profile.shape, rank) for rank in range(profile.shape.num_ranks)]
+        ranks, pairs = zip(*orders, strict=True)
+        return Program(shape=profile.shape, ranks=ranks, pairs=pairs if any(pairs) else ())
 
 
-def _order(shape: Shape, rank: int) -> tuple[Action, ...]:
+def _order(shape: Shape, rank: int) -> tuple[tuple[Action, ...], tuple[int, ...]]:
+    """The rank's actions, and the positions that open a pair."""
     size = shape.num_microbatches
-    forward, backward, weight = ([column(s, op, size) for s in shape.stages_of(rank)] for op in (Op.F, Op.B, Op.W))
-    split = [column(stage, Op.I, size) for stage in shape.stages_of(rank)]
-    forwards = [iter(actions) for actions in forward]
-    turn = [0, 0]  # backwards begun, per chunk
-    waiting: list[Action] = []  # weight backwards put off, oldest first
+    queues = {
+        (chunk, op): column(stage, op, size) for chunk, stage in enumerate(shape.stages_of(rank)) for op in ACTION_OPS
+    }
+    begun = {(chunk, is_forward): count(0) for chunk in (DOWN, UP) for is_forward in (True, False)}
+    put_off: deque[Action] = deque()
     actions: list[Action] = []
-    for chunk, op in _turns(rank, shape.num_ranks, size):
-        if op is Op.F:
-            actions.append(next(forwards[chunk]))
-        elif op is Op.W:
-            actions.append(waiting.pop(0))
-        else:
-            microbatch = turn[chunk]
-            turn[chunk] += 1
-            actions.append((backward if op is Op.B else split)[chunk][microbatch])
-            if op is Op.I:
-                waiting.append(weight[chunk][microbatch])
-    return tuple(actions)
+    pairs = []
+    for chunk, op, opens in _turns(rank, shape.num_ranks, size):
+        if opens:
+            pairs.append(len(actions))
+        if op is Op.W:
+            actions.append(put_off.popleft())
+            continue
+        microbatch = next(begun[chunk, op is Op.F])
+        actions.append(queues[chunk, op][microbatch])
+        if op is Op.I:
+            put_off.append(queues[chunk, Op.W][microbatch])
+    return tuple(actions), tuple(pairs)
 
 
-def _turns(rank: int, num_ranks: int, num_microbatches: int) -> Iterator[tuple[int, Op]]:
-    """(chunk, op) in the order of the rank, by the eight steps of the original. W's chunk is that of the oldest I."""
+def _turns(rank: int, num_ranks: int, num_microbatches: int) -> Iterator[Turn]:
+    """What the rank does in order, by the eight steps of the original. A W is that of the oldest I."""
     below = num_ranks - 1 - rank
-    for _ in range(2 * below):
-        yield DOWN, Op.F
-    for _ in range(rank + 1):
-        yield DOWN, Op.F
-        yield UP, Op.F
-    for _ in range(below):
-        yield UP, Op.I
-        yield UP, Op.W
-        yield UP, Op.F
-    for _ in range(num_microbatches - 2 * num_ranks + rank + 1):
-        yield DOWN, Op.F
-        yield UP, Op.B
-        yield UP, Op.F
-        yield DOWN, Op.B
-    for _ in range(below):
-        yield UP, Op.B
-        yield UP, Op.F
-        yield DOWN, Op.B
-    yield from _cool_down(rank, below)
-
-
-def _cool_down(rank: int, below: int) -> Iterator[tuple[int, Op]]:
-    """The last backwards, from about half on with their weights put off."""
+    yield from [FORWARD_DOWN] * (2 * below)
+    yield from [FORWARD_DOWN, FORWARD_UP] * (rank + 1)
+    yield from [INPUT_UP, WEIGHT, FORWARD_UP] * below
+    main = [OPEN_DOWN, BACKWARD_UP, OPEN_UP, BACKWARD_DOWN] * (num_microbatches - 2 * num_ranks + rank + 1)
+    if below == 0:
+        main[0] = FORWARD_DOWN  # the last rank does not overlap its first two, to save a bubble
+    yield from main
+    yield from [BACKWARD_UP, OPEN_UP, BACKWARD_DOWN] * below
     half = (rank + 1) // 2
     for turn in range(rank + 1):
-        yield UP, Op.I if turn > half or (turn == half and rank % 2 == 1) else Op.B
-        yield DOWN, Op.I if turn >= half else Op.B
-    for _ in range(below):
-        yield UP, Op.W
-        yield DOWN, Op.I
-    for _ in range(rank + 1):
-        yield UP, Op.W
+        yield INPUT_UP if turn > half or (turn == half and rank % 2 == 1) else BACKWARD_UP
+        yield INPUT_DOWN if turn >= half else BACKWARD_DOWN
+    yield from [WEIGHT, INPUT_DOWN] * below
+    yield from [WEIGHT] * (rank + 1)

@@ -66,7 +66,7 @@ def evaluate(program: Program, profile: Profile) -> Evaluation:
 
     Raises ProgramError if the program deadlocks.
     """
-    coded = Coded.of(program.shape, program.ranks)
+    coded = Coded.of(program.shape, program.ranks, program.pairs)
     duration = durations_ns(profile)
     order = arrange(coded, duration, hops_ns(profile), blocking=profile.blocking)
     if order.position != coded.first[1:].tolist():

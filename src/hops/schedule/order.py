@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hops.actions import Op
-from hops.schedule.coded import NUM_OPS, Coded, IntArray
+from hops.schedule.coded import CLOSES, NUM_OPS, OPENS, Coded, IntArray
 from hops.schedule.jit import kernel
 from hops.schedule.shape import Shape
 
@@ -58,6 +58,7 @@ def run(
     first: Ints,
     kind: Ints,
     microbatch: Ints,
+    pair: Ints,
     duration: Ints,
     source: Ints,
     target: Ints,
@@ -73,7 +74,8 @@ def run(
 ) -> None:
     """Fill `start` (per action), and `position` (per rank: first action that could not start; all ran if it is past).
 
-    `first` has one value per rank and one more: where its actions begin. `kind` and `microbatch` have one per action.
+    `first` has one value per rank and one more: where its actions begin. `kind`, `microbatch` and `pair`
+    have one per action; a pair starts when both can, and sends when both are done.
     Per kind: `duration`; `source`, `target` and `target_rank` (see Wiring); `on_the_way`, how long its message is under
     way while both ranks work on; `receive` and `send`, how long taking and sending keep the rank busy, where a send and
     the taking that follows it run at once. `arrival` has one value per slot, all -1 before. Per rank: `position`
@@ -92,28 +94,44 @@ def run(
         end = first[rank + 1]
         while here < end:
             what = kind[here]
+            ready = now
             slot = source[what]
             if slot >= 0:
                 slot += microbatch[here]
-                arrived = arrival[slot]
-                if arrived < 0:
+                if arrival[slot] < 0:
                     waits_for[rank] = slot
                     break
-                now = max(now, arrived) + receive[what]
-            now = max(now, sending)
+                ready = max(ready, arrival[slot]) + receive[what]
+            if pair[here] == OPENS:
+                slot = source[kind[here + 1]]
+                if slot >= 0:
+                    slot += microbatch[here + 1]
+                    if arrival[slot] < 0:
+                        waits_for[rank] = slot
+                        break
+                    ready = max(ready, arrival[slot])
+            now = max(ready, sending)
             start[here] = now
             now += duration[what]
-            slot = target[what]
-            if slot >= 0:
-                slot += microbatch[here]
-                arrival[slot] = now + on_the_way[what]
-                sending = now + send[what]
-                other = target_rank[what]
-                if waits_for[other] == slot:
-                    waits_for[other] = -1
-                    stack[height] = other
-                    height += 1
             here += 1
+            if pair[here - 1] == OPENS:
+                continue
+            sent = here - 1
+            while True:
+                what = kind[sent]
+                slot = target[what]
+                if slot >= 0:
+                    slot += microbatch[sent]
+                    arrival[slot] = now + on_the_way[what]
+                    sending = now + send[what]
+                    other = target_rank[what]
+                    if waits_for[other] == slot:
+                        waits_for[other] = -1
+                        stack[height] = other
+                        height += 1
+                if pair[sent] != CLOSES:
+                    break
+                sent -= 1
         position[rank] = here
         free[rank] = now
         busy[rank] = sending
@@ -140,6 +158,7 @@ def arrange(coded: Coded, duration: list[int], hop: list[int], *, blocking: bool
         coded.first.tolist(),
         coded.kind.tolist(),
         coded.microbatch.tolist(),
+        coded.pair.tolist(),
         duration,
         wiring.source,
         wiring.target,

@@ -21,15 +21,29 @@ class Program:
 
     The text form has one line per rank, actions separated by spaces, and a first line that gives the shape:
     `microbatches 2, rank of stage 0 1`. Blank lines and what follows a `#` are left out when it is read.
+
+    A forward and the backward after it can be joined into a pair, `0F8+7B0`, as DualPipe's overlapped forward and
+    backward: it starts when both can, takes the time of both, and sends when both are done.
+
+    Attributes:
+        ranks: the actions of every rank.
+        pairs: per rank, the positions of the forwards that open a pair, ascending; () if there is none on any rank.
     """
 
     shape: Shape
     ranks: tuple[tuple[Action, ...], ...]
+    pairs: tuple[tuple[int, ...], ...] = ()
 
     def __str__(self) -> str:
         stages = " ".join(map(str, self.shape.rank_of_stage))
         head = f"microbatches {self.shape.num_microbatches}, rank of stage {stages}"
-        return "\n".join([head, *(" ".join(map(str, actions)) for actions in self.ranks)])
+        return "\n".join([head, *map(self._row, range(len(self.ranks)))])
+
+    def _row(self, rank: int) -> str:
+        words = [f"{action} " for action in self.ranks[rank]]
+        for position in self.pairs[rank] if self.pairs else ():
+            words[position] = f"{self.ranks[rank][position]}+"
+        return "".join(words).rstrip()
 
     @classmethod
     def parse(cls, text: str, *, source: str = "program") -> "Program":
@@ -45,8 +59,9 @@ class Program:
             raise ProgramError(
                 f"{source}: got {len(rows)} lines of actions, expected {shape.num_ranks}, one per rank that has a stage"
             )
-        ranks = tuple(_parse_row(line, f"{source}:{number}") for number, line in rows)
-        return cls(shape=shape, ranks=ranks)
+        parsed = [_parse_row(line, f"{source}:{number}") for number, line in rows]
+        pairs = tuple(opening for _, opening in parsed)
+        return cls(shape=shape, ranks=tuple(actions for actions, _ in parsed), pairs=pairs if any(pairs) else ())
 
     @classmethod
     def load(cls, path: Path) -> "Program":
@@ -64,7 +79,7 @@ class Program:
 
     def check(self) -> None:
         """Raise ProgramError, with a mark in the grid, unless it is complete, in order and free of deadlock."""
-        check(self.shape, self.ranks)
+        check(self.shape, self.ranks, self.pairs)
 
     @property
     def num_actions(self) -> int:
@@ -82,11 +97,17 @@ def _parse_head(line: str, where: str) -> Shape:
     return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage)
 
 
-def _parse_row(line: str, where: str) -> tuple[Action, ...]:
-    actions = []
+def _parse_row(line: str, where: str) -> tuple[tuple[Action, ...], tuple[int, ...]]:
+    actions: list[Action] = []
+    pairs = []
     for word, text in enumerate(line.split(), start=1):
+        parts = text.split("+")
+        if len(parts) > 2:
+            raise ProgramError(f"{where}:{word}: got {text!r}, expected at most two actions joined by +")
+        if len(parts) == 2:
+            pairs.append(len(actions))
         try:
-            actions.append(Action.parse(text))
+            actions.extend(map(Action.parse, parts))
         except ProgramError as error:
             raise ProgramError(f"{where}:{word}: {error}") from error
-    return tuple(actions)
+    return tuple(actions), tuple(pairs)

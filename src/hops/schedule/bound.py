@@ -1,0 +1,109 @@
+"""A lower bound on the makespan of any program for a profile.
+
+It counts instead of naming: the j-th forward of a stage needs j forwards of the stage before, the j-th backward j of the
+stage after, whatever microbatches these are. So it holds for every order, fused or split, in turn or not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hops.actions import Op
+from hops.errors import DoesNotFitError
+from hops.schedule.coded import IntArray
+from hops.schedule.heads import earliest, latest, limits
+from hops.schedule.instance import Instance
+from hops.schedule.one_machine import deferral, one_machine
+from hops.schedule.profile import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankBound:
+    """What one rank alone says about the makespan, in ns.
+
+    Attributes:
+        load_ns: its own work, each backward in the cheaper of its two forms.
+        one_machine_ns: preemptive one-machine bound over its actions, with the earliest starts and the shortest ways to
+            the end that dependencies and memory allow (Jackson's rule: of what is released, longest way to go first).
+        deferral_ns: the best trade between W put off past the last backward, which fill the drain, and what splitting
+            them costs; 0 for ranks of several stages, where it isn't computed.
+    """
+
+    load_ns: int
+    one_machine_ns: int
+    deferral_ns: int
+
+    @property
+    def value_ns(self) -> int:
+        return max(self.load_ns, self.one_machine_ns, self.deferral_ns)
+
+    @property
+    def binding(self) -> str:
+        """The first term that reaches the value: load, one_machine or deferral."""
+        terms = {"load": self.load_ns, "one_machine": self.one_machine_ns, "deferral": self.deferral_ns}
+        return next(name for name, term in terms.items() if term == self.value_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A makespan that no program can beat, and which rank and term say so. `ranks` has one value per rank."""
+
+    ranks: tuple[RankBound, ...]
+
+    @property
+    def value_ns(self) -> int:
+        return max(rank.value_ns for rank in self.ranks)
+
+    @property
+    def binding_rank(self) -> int:
+        return max(range(len(self.ranks)), key=lambda rank: self.ranks[rank].value_ns)
+
+    @property
+    def binding(self) -> str:
+        """The binding term of the binding rank."""
+        return self.ranks[self.binding_rank].binding
+
+    def gap(self, makespan_ns: int) -> float:
+        """How far above the bound a makespan is, as a fraction of the bound."""
+        return makespan_ns / self.value_ns - 1 if self.value_ns else 0.0
+
+
+def lower_bound(profile: Profile) -> Bound:
+    """The bound of a profile. Raises DoesNotFitError if one microbatch does not fit into some rank's memory."""
+    return bound_of(Instance.of(profile))
+
+
+def bound_of(instance: Instance) -> Bound:
+    """The bound of an instance; see `lower_bound`."""
+    _check_memory(instance)
+    stages, ranks, size = instance.num_stages, instance.num_ranks, instance.size
+    window = np.empty((stages, stages), dtype=np.int64)
+    pending = np.empty(stages, dtype=np.int64)
+    limits.fast(*instance.arrays, window, pending)
+    forward, backward, after_forward, after_backward = (np.empty((stages, size), dtype=np.int64) for _ in range(4))
+    earliest.fast(*instance.arrays, window, pending, forward, backward)
+    latest.fast(*instance.arrays, window, pending, after_forward, after_backward)
+    paths = (forward, backward, after_forward, after_backward)
+    jackson, trade = np.zeros(ranks, dtype=np.int64), np.zeros(ranks, dtype=np.int64)
+    one_machine.fast(*instance.arrays, pending, *paths, jackson)
+    deferral.fast(*instance.arrays, pending, *paths, trade)
+    columns = zip(_loads(instance).tolist(), jackson.tolist(), trade.tolist(), strict=True)
+    return Bound(ranks=tuple(RankBound(load_ns=a, one_machine_ns=b, deferral_ns=c) for a, b, c in columns))
+
+
+def _loads(instance: Instance) -> IntArray:
+    times = instance.times
+    backward = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
+    loads = np.zeros(instance.num_ranks, dtype=np.int64)
+    np.add.at(loads, instance.rank_of, instance.size * (times[:, Op.F] + backward))
+    return loads
+
+
+def _check_memory(instance: Instance) -> None:
+    needed = np.zeros(instance.num_ranks, dtype=np.int64)
+    np.add.at(needed, instance.rank_of, instance.activation)
+    for rank in np.flatnonzero(needed > instance.memory).tolist():
+        raise DoesNotFitError(
+            f"no program fits: rank {rank} has {instance.memory[rank]} bytes for activations, "
+            f"but one microbatch needs {needed[rank]}"
+        )
