@@ -1,16 +1,17 @@
 """The pipeline section: what is trained, cut into which stages, in which order."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hops.config.distributions import Factors, Time
-from hops.config.fields import Bytes, Count, Section, Size, problem
+from hops.config.fields import Bytes, Count, Flag, Section, Size, problem
 from hops.config.model import ModelField
 from hops.config.schedule import ScheduleChoice, ScheduleField
 
 T = TypeVar("T")
 Precision = Literal["bf16", "fp16", "fp32"]
+ELEMENT_BYTES: dict[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}  # of a weight or activation
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["unfused", "flash"]
 PeerToPeer = Literal["overlapped", "blocking", "blocking_fused"]
@@ -34,6 +35,11 @@ Partition = Annotated[
 ]
 
 
+def _no_bytes(description: str) -> Any:
+    """A field of bytes that is 0 unless stated."""
+    return Field(default=0, json_schema_extra={"default": "0 B"}, description=description)
+
+
 def per_stage(value: T | tuple[T, ...], num_stages: int) -> tuple[T, ...]:
     """One value per stage, of a field that gives one for all stages or a list."""
     return value if isinstance(value, tuple) else (value,) * num_stages
@@ -55,7 +61,7 @@ class StageTimes(Section):
     kept_for_weight: StageBytes = Field(
         default=0, json_schema_extra={"default": "0 B"}, description="the part of it that stays between I and W"
     )
-    weights: StageBytes = Field(default=0, json_schema_extra={"default": "0 B"}, description="memory of the weights")
+    weights: StageBytes = _no_bytes("memory of the weights")
     gradients: StageBytes = Field(
         default=0, json_schema_extra={"default": "0 B"}, description="memory of the gradients"
     )
@@ -88,6 +94,13 @@ class Pipeline(Section):
     partition: Partition = Field(default="even", description="layers of each stage: even, balanced, or a list")
     precision: Precision = Field(default="bf16", description="number format of weights and activations")
     attention: Attention = Field(default="flash", description="flash, or unfused: heads x sequence^2 scores in memory")
+    cross_entropy: Literal["unfused", "fused"] = Field(
+        default="unfused", description="unfused: several fp32 passes over sequence x vocab logits on the last stage"
+    )
+    dropout: Flag = Field(default=True, description="whether dropout masks are written and kept")
+    fused_gradient_accumulation: Flag = Field(
+        default=True, description="whether weight-gradient GEMMs add to the fp32 gradients themselves"
+    )
     recompute: Recompute = Field(default="none", description="activations that backward computes again")
     split_overhead: Annotated[float, Field(strict=True, ge=1, le=100)] = Field(
         default=1.0, description="(I + W) / B: what splitting the backward costs"
