@@ -3,12 +3,13 @@
 from hops.schedule.base import SCHEDULERS, Scheduler, StaticScheduler, View
 from hops.schedule.dualpipe_v import DualPipeV
 from hops.schedule.evaluate import Evaluation, evaluate
+from hops.schedule.freeze import freeze
 from hops.schedule.gpipe import GPipe
-from hops.schedule.grid import order_grid
 from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.one_f_one_b import OneFOneB
 from hops.schedule.profile import Profile
 from hops.schedule.program import Program, Shape
+from hops.schedule.show import grid
 from hops.schedule.v_half import VHalf
 from hops.schedule.zb_h1 import ZBH1
 from hops.schedule.zb_h2 import ZBH2
@@ -34,5 +35,6 @@ __all__ = [
     "View",
     "ZeroBubble",
     "evaluate",
-    "order_grid",
+    "freeze",
+    "grid",
 ]

@@ -75,9 +75,9 @@ class StaticScheduler(Scheduler):
         return self._program
 
     def next_actions(self, view: View) -> Sequence[Action]:
-        """The next action of the rank's list that has not ended."""
+        """The rank's whole list, at its first question in an iteration."""
         actions = self.program.ranks[view.rank]
-        return [next(action for action in actions if not view.done(action))] if not view.done(actions[-1]) else []
+        return () if view.done(actions[0]) else actions
 
 
 SCHEDULERS: Registry[Scheduler] = Registry(family="schedule", group="hops.schedules")

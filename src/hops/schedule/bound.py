@@ -1,7 +1,7 @@
 """A lower bound on the makespan of any program for a profile.
 
-It counts instead of naming: the j-th forward of a stage needs j forwards of the stage before, the j-th backward j of the
-stage after, whatever microbatches these are. So it holds for every order, fused or split, in turn or not.
+It counts instead of naming: the j-th forward of a stage needs j forwards of the stage before, the j-th backward j of
+the stage after, whatever microbatches these are. So it holds for every order, fused or split, in turn or not.
 """
 
 from dataclasses import dataclass

@@ -1,50 +1,55 @@
-"""Programs as text for people: one row per rank, in order or over time, with a mark where something is wrong."""
+"""Programs as text for people: one row per rank, its actions in order, with a mark where something is wrong."""
 
 from collections.abc import Mapping, Sequence
 
 from hops.actions import Action
 
-CELLS_AROUND_A_MARK = 6
+COLUMNS_AROUND_A_MARK = 6
 RANKS_AROUND_A_MARK = 3
+MARKED_RANKS_SHOWN = 3
 
 
-def order_grid(
-    ranks: Sequence[Sequence[Action]], *, marks: Mapping[int, int] | None = None, columns: slice | None = None
-) -> str:
-    """Every rank's actions, the n-th of each in one column.
-
-    Args:
-        ranks: the actions of every rank.
-        marks: rank to index of the action to put between `>` and `<`; one past the end marks the end.
-        columns: which indices to show; all if None.
-    """
-    at = {} if marks is None else marks
-    longest = max([len(actions) for actions in ranks] + [index + 1 for index in at.values()])
-    shown = range(longest)[columns] if columns is not None else range(longest)
-    cells = [[_cell(rank, actions, index, at) for index in shown] for rank, actions in enumerate(ranks)]
-    width = max((len(cell) for row in cells for cell in row), default=0)
-    label = len(str(len(ranks) - 1))
-    before = "... " if shown.start > 0 else ""
-    after = f" ... {longest - shown.stop} more" if shown.stop < longest else ""
-    return "\n".join(
-        f"rank {rank:>{label}} | {before}{' '.join(cell.center(width) for cell in row)}".rstrip() + after
-        for rank, row in enumerate(cells)
-    )
-
-
-def _cell(rank: int, actions: Sequence[Action], index: int, marks: Mapping[int, int]) -> str:
-    text = str(actions[index]) if index < len(actions) else ""
-    return f">{text}<" if rank in marks and marks[rank] == index else text
+def order_grid(rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
+    """Every rank's words, the n-th of each in one column; as many as fit into `width` characters (None: all)."""
+    columns = max(map(len, rows))
+    if width is not None:
+        cell = max((len(word) for row in rows for word in row), default=0) + 1
+        columns = min(columns, max(1, (width - len(f"rank {len(rows)} |  ... {columns} more")) // cell))
+    return _grid(rows, 0, columns)
 
 
 def marked_excerpt(ranks: Sequence[Sequence[Action]], marks: Mapping[int, int]) -> str:
-    """The order grid around the marks: a few columns before and after, and at most a screen of ranks."""
-    low = max(0, min(marks.values()) - CELLS_AROUND_A_MARK)
-    high = min(max(marks.values()) + 1, low + 2 * CELLS_AROUND_A_MARK) + CELLS_AROUND_A_MARK
-    lines = order_grid(ranks, marks=marks, columns=slice(low, high)).splitlines()
-    near = [
-        line
-        for rank, line in enumerate(lines)
-        if any(abs(rank - marked) <= RANKS_AROUND_A_MARK for marked in list(marks)[:RANKS_AROUND_A_MARK])
-    ]
-    return "\n".join(near)
+    """The grid around the marks: a few columns before and after, and a screen of ranks.
+
+    Args:
+        ranks: the actions of every rank.
+        marks: rank to index of the action to put between `>` and `<`; one past the end marks what is missing there.
+    """
+    low = max(0, min(marks.values()) - COLUMNS_AROUND_A_MARK)
+    high = min(max(marks.values()), low + 2 * COLUMNS_AROUND_A_MARK) + COLUMNS_AROUND_A_MARK + 1
+    lines = _grid([_marked(actions, rank, marks) for rank, actions in enumerate(ranks)], low, high).splitlines()
+    near = list(marks)[:MARKED_RANKS_SHOWN]
+    shown = [line for r, line in enumerate(lines) if any(abs(r - rank) <= RANKS_AROUND_A_MARK for rank in near)]
+    return "\n".join(shown)
+
+
+def _marked(actions: Sequence[Action], rank: int, marks: Mapping[int, int]) -> list[str]:
+    words = [*map(str, actions)]
+    if rank in marks:
+        index = marks[rank]
+        words[index : index + 1] = [f">{word}<" for word in words[index : index + 1] or [""]]
+    return words
+
+
+def _grid(rows: Sequence[Sequence[str]], low: int, high: int) -> str:
+    """Columns low to high - 1 of the rows."""
+    shown = [row[low:high] for row in rows]
+    width = max((len(word) for row in shown for word in row), default=0)
+    label = len(str(len(rows) - 1))
+    before = "... " if low > 0 else ""
+    lines = []
+    for rank, (row, words) in enumerate(zip(rows, shown, strict=True)):
+        cells = " ".join(word.center(width) for word in words).rstrip()
+        after = f" ... {len(row) - high} more" if len(row) > high else ""
+        lines.append(f"rank {rank:>{label}} | {before}{cells}{after}")
+    return "\n".join(lines)

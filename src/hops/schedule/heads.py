@@ -5,6 +5,8 @@ forward waits for the backwards that make room for it. In the code, d is what a 
 cheaper of B and I + W counted.
 """
 
+# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+
 from hops.schedule.coded import IntArray
 from hops.schedule.jit import kernel
 
@@ -18,6 +20,7 @@ def limits(
     times: IntArray,
     hop: IntArray,
     rank_of: IntArray,
+    later: IntArray,
     activation: IntArray,
     kept: IntArray,
     memory: IntArray,
@@ -31,23 +34,23 @@ def limits(
     in the stages after s up to u to get on. `pending[s]`: W j of s ends before backward j + pending, and forward
     j + pending, of s start. Both at most `size`, which means no limit.
     """
-    for s in range(len(rank_of)):
-        rank = rank_of[s]
-        held = 0
-        for t in range(s + 1):
-            if rank_of[t] == rank:
-                held += activation[t]
-        room = memory[rank]
-        for u in range(len(rank_of)):
-            window[s, u] = size
-            if u >= s and rank_of[u] == rank:
-                if u > s:
-                    room -= activation[u]
-                if held > 0:
-                    window[s, u] = min(size, room // held)
+    stages = len(rank_of)
+    held = [0] * stages  # by one microbatch, in the stage and those before it on the rank
+    window[:] = size
+    for s in range(stages):
+        held[s] += activation[s]
+        room = memory[rank_of[s]]
         pending[s] = size
         if kept[s] > 0:
-            pending[s] = min(size, (memory[rank] - held) // kept[s] + 1)
+            pending[s] = min(size, (room - held[s]) // kept[s] + 1)
+        u = s
+        while u >= 0 and held[s] > 0:
+            window[s, u] = min(size, room // held[s])
+            u = later[u]
+            if u >= 0:
+                room -= activation[u]
+        if later[s] >= 0:
+            held[later[s]] = held[s]
 
 
 @kernel
@@ -56,6 +59,7 @@ def earliest(
     times: IntArray,
     hop: IntArray,
     rank_of: IntArray,
+    later: IntArray,
     activation: IntArray,
     kept: IntArray,
     memory: IntArray,
@@ -75,6 +79,11 @@ def earliest(
     anchor_w = [NEVER] * stages
     passed = [0] * stages
     joined = [0] * stages
+    held = [0] * stages  # by one microbatch, in the stage and those before it on the rank
+    for s in range(stages):
+        held[s] += activation[s]
+        if later[s] >= 0:
+            held[later[s]] = held[s]
     for j in range(size):
         for s in range(stages):
             f = times[s, 0]
@@ -85,20 +94,18 @@ def earliest(
                 head = forward[s - 1, j] + times[s - 1, 0] + hop[s - 1]
             if j > 0:
                 head = max(head, forward[s, j - 1] + f)
-                for u in range(s + 1, stages):
+                u = later[s]
+                while u >= 0:
                     ended = j - window[s, u]
                     if ended >= 0:
                         head = max(head, backward[u, ended] + min(times[u, 1], times[u, 2]))
+                    u = later[u]
                 # The stage's own limit: p backwards ended, q of them with their W; more of the one save the other.
-                held = activation[s]
-                for t in range(s):
-                    if rank_of[t] == rank_of[s]:
-                        held += activation[t]
                 least = LONG
                 for p in range(max(0, j + 1 - window[s, s]), j + 1):
                     q = 0
                     if kept[s] > 0:
-                        q = max(0, p - (memory[rank_of[s]] - held * (j + 1 - p)) // kept[s])
+                        q = max(0, p - (memory[rank_of[s]] - held[s] * (j + 1 - p)) // kept[s])
                     work = j * f + p * i
                     head_p = max(anchor[s] + work, anchor_w[s] + work + q * d)
                     ended = 0
@@ -108,7 +115,7 @@ def earliest(
                             ended += d
                     head_p = max(head_p, ended)
                     least = min(least, head_p)
-                    if q == 0 or ended >= least:
+                    if q == 0 or ended >= least or least <= head:
                         break
                 head = max(head, least)
             forward[s, j] = head
@@ -146,6 +153,7 @@ def latest(
     times: IntArray,
     hop: IntArray,
     rank_of: IntArray,
+    later: IntArray,
     activation: IntArray,
     kept: IntArray,
     memory: IntArray,
@@ -163,6 +171,10 @@ def latest(
     anchor_w = [NEVER] * stages
     passed = [0] * stages
     joined = [0] * stages
+    former = [-1] * stages
+    for s in range(stages):
+        if later[s] >= 0:
+            former[later[s]] = s
     for j in range(size):
         for s in range(stages):
             f = times[s, 0]
@@ -171,10 +183,12 @@ def latest(
             tail = (j + 1) * d + j * i
             if s > 0:
                 tail = max(tail, after_backward[s - 1, j] + min(times[s - 1, 1], times[s - 1, 2]) + hop[s - 1])
-            for t in range(s):
+            t = former[s]
+            while t >= 0:
                 follows = j - window[t, s]
                 if follows >= 0:
                     tail = max(tail, after_forward[t, follows] + times[t, 0])
+                t = former[t]
             if j > 0:
                 tail = max(tail, after_backward[s, j - 1] + i)
                 started = max(0, j + 1 - window[s, s])

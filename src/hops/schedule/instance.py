@@ -21,6 +21,7 @@ class Instance:
         times: shape (stages, 4), the durations of F, B, I, W.
         hop: shape (stages,), latency between stages s and s + 1; the last value is 0.
         rank_of: shape (stages,).
+        later: shape (stages,), the next stage of the same rank, or -1.
         activation, kept: shape (stages,), what F allocates, and what of it stays between the ends of I and W.
         memory: shape (ranks,), UNLIMITED where there is no limit.
     """
@@ -29,6 +30,7 @@ class Instance:
     times: IntArray
     hop: IntArray
     rank_of: IntArray
+    later: IntArray
     activation: IntArray
     kept: IntArray
     memory: IntArray
@@ -52,6 +54,7 @@ class Instance:
             times=_frozen(times),
             hop=_frozen(hop),
             rank_of=_frozen(profile.shape.rank_of_stage),
+            later=_frozen(_later(profile.shape.rank_of_stage)),
             activation=_frozen(profile.activation_bytes),
             kept=_frozen(profile.kept_for_weight_bytes),
             memory=_frozen(limits),
@@ -76,9 +79,14 @@ class Instance:
         return 3 * self.size * int(np.bincount(self.rank_of).max())
 
     @property
-    def arrays(self) -> tuple[int, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    def arrays(self) -> tuple[int, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
         """What every kernel takes first, in this order."""
-        return self.size, self.times, self.hop, self.rank_of, self.activation, self.kept, self.memory
+        return self.size, self.times, self.hop, self.rank_of, self.later, self.activation, self.kept, self.memory
+
+
+def _later(rank_of_stage: tuple[int, ...]) -> list[int]:
+    stages = range(len(rank_of_stage))
+    return [next((t for t in stages[s + 1 :] if rank_of_stage[t] == rank_of_stage[s]), -1) for s in stages]
 
 
 def _frozen(values: object) -> IntArray:

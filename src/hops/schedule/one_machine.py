@@ -1,5 +1,7 @@
 """What one rank's actions, with their heads and tails, say about the makespan."""
 
+# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+
 import numpy as np
 
 from hops.schedule.coded import IntArray
@@ -15,6 +17,7 @@ def one_machine(
     times: IntArray,
     hop: IntArray,
     rank_of: IntArray,
+    later: IntArray,
     activation: IntArray,
     kept: IntArray,
     memory: IntArray,
@@ -36,8 +39,10 @@ def one_machine(
         left = np.zeros((stages, 3), dtype=np.int64)
         cost = np.zeros((stages, 3), dtype=np.int64)
         jobs = 0
-        for s in range(stages):
+        first = NONE
+        for s in range(stages - 1, -1, -1):
             if rank_of[s] == rank:
+                first = s
                 cost[s, 0] = times[s, 0]
                 cost[s, 1] = min(times[s, 1], times[s, 2])
                 cost[s, 2] = min(times[s, 1], times[s, 2] + times[s, 3]) - cost[s, 1]
@@ -51,9 +56,8 @@ def one_machine(
         best = 0
         while jobs > 0:
             stage, which, longest, release = NONE, NONE, NONE, LONG
-            for s in range(stages):
-                if rank_of[s] != rank:
-                    continue
+            s = first
+            while s >= 0:
                 for kind in range(3):
                     j = done[s, kind]
                     if j == size:
@@ -71,6 +75,7 @@ def one_machine(
                         release = min(release, head)
                     elif tail > longest:
                         stage, which, longest = s, kind, tail
+                s = later[s]
             if stage == NONE:
                 now = release
                 continue
@@ -91,6 +96,7 @@ def deferral(
     times: IntArray,
     hop: IntArray,
     rank_of: IntArray,
+    later: IntArray,
     activation: IntArray,
     kept: IntArray,
     memory: IntArray,
@@ -106,13 +112,13 @@ def deferral(
     The last backward ends no earlier than the rank's work without those W allows; then the k W and the way of the last
     gradient to stage 0 run side by side. Each of the k was split, which costs I + W - B more work.
     """
+    chunked = [False] * len(memory)
+    for s in range(len(rank_of)):
+        if later[s] >= 0:
+            chunked[rank_of[s]] = True
     most = np.empty(size + 2, dtype=np.int64)  # by how many backwards start at or after an anchor
     for s in range(len(rank_of)):
-        chunks = 0
-        for t in range(len(rank_of)):
-            if rank_of[t] == rank_of[s]:
-                chunks += 1
-        if chunks > 1:
+        if chunked[rank_of[s]]:
             continue
         f, w = times[s, 0], times[s, 3]
         i = min(times[s, 1], times[s, 2])

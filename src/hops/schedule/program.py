@@ -37,13 +37,14 @@ class Program:
     def __str__(self) -> str:
         stages = " ".join(map(str, self.shape.rank_of_stage))
         head = f"microbatches {self.shape.num_microbatches}, rank of stage {stages}"
-        return "\n".join([head, *map(self._row, range(len(self.ranks)))])
+        return "\n".join([head, *(" ".join(self.words(rank)) for rank in range(len(self.ranks)))])
 
-    def _row(self, rank: int) -> str:
-        words = [f"{action} " for action in self.ranks[rank]]
-        for position in self.pairs[rank] if self.pairs else ():
-            words[position] = f"{self.ranks[rank][position]}+"
-        return "".join(words).rstrip()
+    def words(self, rank: int) -> list[str]:
+        """The rank's line of the text form, word by word."""
+        words = [str(action) for action in self.ranks[rank]]
+        for position in reversed(self.pairs[rank] if self.pairs else ()):
+            words[position : position + 2] = ["+".join(words[position : position + 2])]
+        return words
 
     @classmethod
     def parse(cls, text: str, *, source: str = "program") -> "Program":
