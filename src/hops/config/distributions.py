@@ -35,6 +35,13 @@ class Form(Section):
         """The distribution to sample from, in seconds (times) or plain numbers (factors)."""
 
     @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Give forms of times and of factors the description of the form itself."""
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls.__doc__ is None:
+            cls.__doc__ = cls.__mro__[1].__doc__
+
+    @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """A short name for messages and JSON Schema."""
         return f"{cls.__name__}[{'times' if params[0] is Seconds else 'factors'}]"

@@ -63,7 +63,7 @@ class _Page:
     def distributions(self) -> Iterator[str]:
         yield "Each is written for times; factors take plain numbers in place of times.\n"
         for name, definition in self.definitions.items():
-            if name.endswith("Form_times_"):
+            if name.endswith("Form_times"):
                 yield f"### `distribution: {definition['properties']['distribution']['const']}`\n"
                 yield f"{definition['description']}\n"
                 yield self.table(definition)

@@ -1,5 +1,7 @@
 """The spec as text: fully written out, as a commented starter, as JSON Schema."""
 
+import json
+import re
 from io import StringIO
 from typing import Any
 
@@ -38,7 +40,11 @@ def _laid_out(value: Any) -> Any:
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema of the document, for editors (`# yaml-language-server: $schema=...`)."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Spec.model_json_schema()}
+    schema = Spec.model_json_schema()
+    text = json.dumps(schema)
+    for name, definition in schema["$defs"].items():
+        text = text.replace(json.dumps(name)[1:-1], re.sub(r"\W+", "_", definition["title"]).strip("_"))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **json.loads(text)}
 
 
 def starter() -> str:
