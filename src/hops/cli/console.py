@@ -1,0 +1,54 @@
+"""What commands print: results to stdout, progress to stderr, and only when it takes long enough to wonder."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
+
+PATIENCE_S = 1.0
+
+
+def show(*renderables: "RenderableType") -> None:
+    """Print rich renderables (or plain text) to stdout."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document to stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def progress(title: str, total: int, *, visible: bool = True) -> Iterator["Callable[[int], None]"]:
+    """A function to call with the number of what is done (from 0); draws a bar once that takes over a second."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=total)
+    started = time.monotonic()
+    drawn = False
+
+    def done(number: int) -> None:
+        nonlocal drawn
+        if visible and not drawn and time.monotonic() - started > PATIENCE_S:
+            bar.start()
+            drawn = True
+        bar.update(task, completed=number + 1)
+
+    try:
+        yield done
+    finally:
+        if drawn:
+            bar.stop()

@@ -1,0 +1,43 @@
+"""`hops import`: a real launch becomes a spec."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Turn another tool's launch into a spec.", no_args_is_help=True)
+
+
+@app.command()
+def megatron(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run folder with run.yaml, a run.yaml, a launch script, or the flags themselves as one string.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The spec to write; default: standard output.")
+    ] = None,
+    devices: Annotated[
+        str, typer.Option("--devices", metavar="A,B,...", help="With flags: the device of each rank, in rank order.")
+    ] = "",
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations that the spec simulates.")] = 5,
+) -> None:
+    """Turn a Megatron-LM launch into a spec."""
+    from hops.config.load import loads
+    from hops.files import atomic_write
+    from hops.integrations.megatron import launch_from_flags, read_launch, spec_text
+
+    listed = [name.strip() for name in devices.split(",") if name.strip()]
+    is_flags = source.lstrip().startswith("--")
+    launch = launch_from_flags(source, listed) if is_flags else read_launch(Path(source), listed)
+    text = spec_text(launch, iterations=iterations)
+    loads(text, name=str(output or "imported spec"))  # what HOPS cannot run is said now
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with atomic_write(output) as out:
+        out.write(text)
+    typer.echo(f"wrote {output}; next: hops run {output}")

@@ -1,0 +1,116 @@
+"""`hops list`: what names a spec may use."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from hops.cli.options import JsonOption
+
+app = typer.Typer(help="List the devices, links, models and schedules that a spec may name.", no_args_is_help=True)
+CatalogOption = Annotated[
+    list[Path] | None, typer.Option("--catalog", metavar="FILE", help="Own catalog files, as in hardware.catalog.")
+]
+
+
+Row = dict[str, Any]
+Columns = dict[str, Callable[[Row], str]]  # heading to text of a row; starts with > if it is a number
+
+
+@app.command()
+def devices(catalog: CatalogOption = None, *, as_json: JsonOption = False) -> None:
+    """Devices of the catalog: dense rates, memory, NIC, price. `--json` adds aliases and sources."""
+    from hops.cluster import Catalog, device_rows
+    from hops.units import format_bandwidth, format_bytes, format_compute
+
+    columns: Columns = {
+        "device": lambda row: row["name"],
+        "aliases": lambda row: ", ".join(row["aliases"]),
+        ">memory": lambda row: format_bytes(row["memory_bytes"]),
+        ">bandwidth": lambda row: format_bandwidth(row["memory_bytes_per_s"]),
+        ">bf16 dense": lambda row: format_compute(row["bf16_flop_per_s"]) if row["bf16_flop_per_s"] else "-",
+        "host NIC": lambda row: row["nic"],
+        ">USD/h": lambda row: f"{row['price_usd_per_hour']:.2f}",
+    }
+    _print(device_rows(Catalog.load(catalog or ())), columns, as_json=as_json)
+
+
+@app.command()
+def links(catalog: CatalogOption = None, *, as_json: JsonOption = False) -> None:
+    """Interconnects of the catalog: bandwidth of one direction, latency, where they are used."""
+    from hops.cluster import Catalog, interconnect_rows
+    from hops.units import format_bandwidth, format_time
+
+    columns: Columns = {
+        "link": lambda row: row["name"],
+        "aliases": lambda row: ", ".join(row["aliases"]),
+        ">bandwidth": lambda row: format_bandwidth(row["bytes_per_s"]),
+        ">latency": lambda row: format_time(row["latency_ms"] / 1e3),
+        "topology": lambda row: row["topology"],
+        "what": lambda row: row["title"],
+    }
+    _print(interconnect_rows(Catalog.load(catalog or ())), columns, as_json=as_json)
+
+
+@app.command()
+def models(*, as_json: JsonOption = False) -> None:
+    """Models by name: their shapes and parameters."""
+    from dataclasses import asdict
+
+    from hops.model import MODELS
+
+    columns: Columns = {
+        "model": lambda row: row["name"],
+        ">layers": lambda row: str(row["layers"]),
+        ">hidden": lambda row: str(row["hidden"]),
+        ">heads": lambda row: f"{row['heads']}/{row['kv_heads']}",
+        ">ffn": lambda row: str(row["ffn_hidden"]),
+        ">vocab": lambda row: str(row["vocab"]),
+        ">positions": lambda row: str(row["max_positions"]),
+        ">parameters": lambda row: f"{row['parameters'] / 1e9:.3f} B",
+    }
+    rows = [{"name": name, **asdict(model), "parameters": model.parameters} for name, model in MODELS.items()]
+    _print(rows, columns, as_json=as_json)
+
+
+@app.command()
+def schedules(*, as_json: JsonOption = False) -> None:
+    """Schedules by name, with their own parameters."""
+    from inspect import getdoc
+
+    from hops.config.schedule import ScheduleChoice
+    from hops.schedule import SCHEDULERS
+
+    columns: Columns = {
+        "schedule": lambda row: row["name"],
+        "parameters": lambda row: "\n".join(f"{key}: {value}" for key, value in row["parameters"].items()) or "-",
+        "what": lambda row: row["what"],
+    }
+    rows = [
+        {
+            "name": name,
+            "parameters": ScheduleChoice(name=name).defaults(),
+            "what": " ".join((getdoc(SCHEDULERS.get(name)) or "").partition("\n\n")[0].split()),
+        }
+        for name in SCHEDULERS.names()
+    ]
+    _print(rows, columns, as_json=as_json)
+
+
+def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from hops.cli.console import show, show_json
+
+    if as_json:
+        show_json(rows)
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for number, heading in enumerate(columns):
+        justify: Literal["left", "right"] = "right" if heading.startswith(">") else "left"
+        table.add_column(heading.removeprefix(">"), justify=justify, no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*(text(row) for text in columns.values()))
+    show(table)

@@ -1,0 +1,61 @@
+"""The `hops` command: finds the command, and turns every HopsError into a message and an exit code."""
+
+import sys
+
+import typer
+
+from hops.cli import compare, importing, initialise, listing, run, schedule, schema, show
+from hops.errors import HopsError
+
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="hops",
+    help="Predict, plan and explain pipeline-parallel LLM training on mixed GPUs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(*, value: bool) -> None:
+    if value:
+        from hops import __version__
+
+        typer.echo(f"hops {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _hops(
+    *,
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Exit codes: 0 it worked, 1 the answer is no (does not fit, stalls), 2 wrong usage or spec."""
+
+
+app.command("run")(run.run)
+app.command("compare")(compare.compare)
+app.command("init")(initialise.init)
+app.command("show")(show.show)
+app.command("schema")(schema.schema)
+app.add_typer(listing.app, name="list")
+app.add_typer(schedule.app, name="schedule")
+app.add_typer(importing.app, name="import")
+
+
+def main() -> None:
+    """Run the command line; never ends in a traceback for what a user can get wrong."""
+    try:
+        app()
+    except HopsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, such as `head`
+        sys.exit(1)

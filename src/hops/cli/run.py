@@ -1,0 +1,95 @@
+"""`hops run`: simulate a spec, print what came out, write what the spec asks for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hops.cli.options import JsonOption, QuietOption, SetOption, SpecArgument
+
+if TYPE_CHECKING:
+    from hops.api import SimulatedRun
+    from hops.config.spec import Output
+    from hops.metrics import Summary
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FOLDER", help="Also write summary, events, trace and pictures into this folder."
+    ),
+]
+
+
+def run(
+    spec: SpecArgument,
+    overrides: SetOption = None,
+    output: OutputOption = None,
+    *,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Simulate a spec and print its summary.
+
+    Writes the files that the spec's `output` section names, and with `--output` all of them into one folder.
+    """
+    from hops.api import load, simulate, summarize
+    from hops.cli.console import progress, show, show_json
+    from hops.report import render_summary
+
+    loaded = load(spec, overrides or ())
+    iterations = loaded.simulation.iterations
+    with progress("simulating", iterations, visible=not quiet and not as_json) as on_iteration:
+        simulated = simulate(loaded, on_iteration=on_iteration)
+    summary = summarize(simulated)
+    written = write(simulated, summary, loaded.output)
+    if output is not None:
+        written += write(simulated, summary, everything(output))
+    if as_json:
+        show_json(summary.to_dict())
+    elif not quiet:
+        show(render_summary(summary), *(f"wrote {path}" for path in written))
+
+
+def everything(folder: Path) -> "Output":
+    """All outputs, under their usual names in one folder."""
+    from hops.config.spec import Output
+
+    return Output(
+        summary=str(folder / "summary.json"),
+        events=str(folder / "events.csv"),
+        trace=str(folder / "trace.json"),
+        timeline=str(folder / "timeline.png"),
+        dashboard=str(folder / "dashboard.png"),
+    )
+
+
+def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> list[str]:
+    """Write what an output section names, making folders; returns the paths."""
+    from hops.report import write_chrome, write_summary
+    from hops.trace import write_events
+    from hops.viz import draw_dashboard, draw_timeline
+
+    trace, facts = simulated.trace, simulated.facts
+    writers: tuple[tuple[str | None, Callable[[Path], None]], ...] = (
+        (output.summary, lambda path: write_summary(summary, path)),
+        (output.events, lambda path: write_events(trace, path)),
+        (output.trace, lambda path: write_chrome(trace, path, facts)),
+        (output.timeline, lambda path: draw_timeline(trace, facts, path)),
+        (output.dashboard, lambda path: draw_dashboard(trace, summary, facts, path)),
+    )
+    named = [(name, writer) for name, writer in writers if name is not None]
+    for name, writer in named:
+        path = Path(name)
+        _make_folder(path.parent)
+        writer(path)
+    return [name for name, _ in named]
+
+
+def _make_folder(folder: Path) -> None:
+    from hops.errors import UsageError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made: {error.strerror}; choose another output folder") from None

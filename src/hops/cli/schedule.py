@@ -1,0 +1,107 @@
+"""`hops schedule`: look at a schedule's program, check a program of your own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hops.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from hops.schedule import Program
+
+app = typer.Typer(help="Show and check schedules as programs.", no_args_is_help=True)
+Ranks = Annotated[int, typer.Option("--ranks", "-p", min=1, max=4096, help="Ranks of the pipeline.")]
+Microbatches = Annotated[
+    int, typer.Option("--microbatches", "-m", min=1, max=65536, help="Microbatches per iteration.")
+]
+
+
+@app.command("show")
+def show_schedule(
+    name: Annotated[
+        str, typer.Argument(metavar="SCHEDULE", help="A name from `hops list schedules`, or a program file.")
+    ],
+    ranks: Ranks = 4,
+    microbatches: Microbatches = 8,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the schedule, such as chunks=4."),
+    ] = None,
+    *,
+    as_program: Annotated[bool, typer.Option("--program", help="Print the program file instead of a grid.")] = False,
+) -> None:
+    """Print a schedule as a grid over time (F = I = W = 1, no messages), one row per rank."""
+    from hops.schedule import Profile
+    from hops.schedule.evaluate import evaluate
+    from hops.schedule.grid import time_grid
+
+    program = load_program(name, ranks, microbatches, parameters or [])
+    if as_program:
+        typer.echo(str(program))
+        return
+    evaluation = evaluate(program, Profile.uniform(program.shape))
+    typer.echo(time_grid(program, evaluation))
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(metavar="PROGRAM", help="A program file.")], *, as_json: JsonOption = False
+) -> None:
+    """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
+    from hops.cli.console import show_json
+    from hops.schedule import Profile, Program
+    from hops.schedule.evaluate import evaluate
+
+    program = Program.load(path)
+    program.check()
+    found = evaluate(program, Profile.uniform(program.shape))
+    if as_json:
+        show_json(
+            {
+                "ranks": program.shape.num_ranks,
+                "stages": program.shape.num_stages,
+                "microbatches": program.shape.num_microbatches,
+                "actions": program.num_actions,
+                "peak_in_flight": found.peak_in_flight,
+            }
+        )
+        return
+    typer.echo(
+        f"{path}: {program.num_actions} actions on {program.shape.num_ranks} ranks can run; most microbatches in "
+        f"flight per rank: {' '.join(map(str, found.peak_in_flight))}"
+    )
+
+
+def load_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":
+    """The program of a named schedule with uniform times, or of a file."""
+    from hops.config.schedule import ScheduleChoice
+    from hops.errors import UsageError
+    from hops.schedule import Profile, Program, StaticScheduler
+
+    if Path(name).is_file():
+        program = Program.load(Path(name))
+        program.check()
+        return program
+    choice = ScheduleChoice(name=name, parameters=dict(map(_parameter, parameters)))
+    problems = [f"{'.'.join(map(str, each.path))}: {each.what}" for each in choice.complaints()]
+    if problems:
+        raise UsageError("\n".join(problems))
+    scheduler = choice.make()
+    if not isinstance(scheduler, StaticScheduler):
+        raise UsageError(f"{name} is a policy: it decides during the run and has no program; see it with hops run")
+    scheduler.configure(Profile.uniform(scheduler.shape(ranks, microbatches)))
+    return scheduler.program
+
+
+def _parameter(text: str) -> tuple[str, object]:
+    from hops.errors import UsageError
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError(f"--set: got {text!r}, expected KEY=VALUE, such as chunks=4")
+    try:
+        return key, int(value)
+    except ValueError:
+        return key, {"true": True, "false": False}.get(value, value)
