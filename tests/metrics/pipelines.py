@@ -68,7 +68,7 @@ class Rows:
 def simulate(orders, seconds, *, hop=0, iterations=1, step=None, size=0, **more):
     """Run stage s on rank s in the given orders.
 
-    `seconds(action, iteration)` in ns; `hop` ns per message; `step` = (reduction, optimizer, host) ns, all ranks at once.
+    `seconds(action, iteration)` in ns; `hop` ns per message; `step`: ns of reduction, optimizer, host.
     """
     rows, begin = Rows(), 0
     ranks = len(orders)
@@ -87,7 +87,14 @@ def simulate(orders, seconds, *, hop=0, iterations=1, step=None, size=0, **more)
                     if action.op is not W and 0 <= to < ranks:
                         sent[action.stage, kind, action.microbatch] = end + hop
                         rows.add(
-                            end, end + hop, rank=r, stream=Stream.MESSAGE, iteration=number, peer=to, bytes=size, **there
+                            end,
+                            end + hop,
+                            rank=r,
+                            stream=Stream.MESSAGE,
+                            iteration=number,
+                            peer=to,
+                            bytes=size,
+                            **there,
                         )
         begin = max(free)
         for stream, op, length in zip(
