@@ -1,0 +1,5 @@
+"""Conformance suites: what every member of a family has to do, for ours and for outsiders' own tests (needs pytest)."""
+
+from hops.testing.schedules import SchedulerConformance
+
+__all__ = ["SchedulerConformance"]
