@@ -9,6 +9,7 @@ from hops.cluster.catalog import Catalog
 from hops.cluster.interconnect import Topology
 from hops.config.document import Complaint, Path
 from hops.config.hardware import Connection, Hardware
+from hops.errors import CatalogError
 from hops.units import shown
 
 _MOST_DEVICES = 200_000
@@ -40,7 +41,9 @@ def _names(hardware: Hardware) -> Iterator[Complaint]:
         path = ("hardware", "nodes", index)
         for name in sorted(nodes & {host.name for host in own}):
             yield Complaint(path=(*path, "name"), what=f"the node name {name} is used twice; rename one")
-        for each in sorted((ids | clashes) & {each for host in own for each in host.device_ids}):
+        for each in sorted(
+            (ids | clashes) & {each for host in own if host.name not in nodes for each in host.device_ids}
+        ):
             other = "a device and a node" if each in clashes else "two devices"
             yield Complaint(
                 path=(*path, "devices"), what=f"the id {each} belongs to {other}; give them ids that differ"
@@ -95,7 +98,10 @@ def _topologies(hardware: Hardware, catalog: Catalog) -> Iterator[Complaint]:
     for place, connection, network in connections:
         if connection is None or connection.name is None:
             continue
-        found = catalog.interconnect(connection.name)
+        try:
+            found = catalog.interconnect(connection.name)
+        except CatalogError:
+            continue  # an unknown name is complained about where it stands
         if (found.topology is Topology.NETWORK) is not network:
             wanted = "between nodes, such as infiniband-ndr" if network else "within a node, such as nvlink4"
             what = f"got {shown(connection.name)}, expected an interconnect {wanted} (`hops list links`)"

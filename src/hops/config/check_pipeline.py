@@ -58,7 +58,11 @@ def _precision(pipeline: Pipeline, hardware: Hardware, catalog: Catalog) -> Iter
     types = {entry.type for node in hardware.nodes for entry in node.devices if entry.peak is None}
     for name in sorted(types):
         try:
-            catalog.device(name).rate(pipeline.precision)
+            kind = catalog.device(name)
+        except CatalogError:
+            continue  # an unknown name is complained about where it stands
+        try:
+            kind.rate(pipeline.precision)
         except CatalogError as error:
             yield Complaint(path=("pipeline", "precision"), what=str(error))
 

@@ -181,7 +181,8 @@ class _Reader:
             what = f"got {node.value} as a key, expected a name"
         else:
             what = "got a list or a mapping as a key, expected a name"
-        self.complaints.append(Complaint(path=path, what=what, place=self.place(node)))
+        label = str(node.value) if isinstance(node, ScalarNode) else "?"
+        self.complaints.append(Complaint(path=(*path, label), what=what, place=self.place(node)))
         return None
 
     def scalar(self, node: ScalarNode, path: Path) -> Hashable:

@@ -43,6 +43,11 @@ _EXPECTED = {
     "finite_number": "a finite number",
 }
 
+_TRUTH = {
+    **dict.fromkeys(("yes", "on", "true", "1"), "true"),
+    **dict.fromkeys(("no", "off", "false", "0"), "false"),
+}
+
 
 def complaints(error: ValidationError, root: type[Section]) -> list[Complaint]:
     """One complaint for everything the library found in a document of the type `root`."""
@@ -65,13 +70,12 @@ def _complaint(error: ErrorDetails, root: type[Section]) -> Complaint:
 
 
 def _unknown_key(key: str, known: tuple[str, ...]) -> str:
-    dialect = DIALECTS.get(key.lower().replace("-", "_"), "")
-    near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
-    if dialect.split(" ")[0] in known:
-        hint = f"; did you mean {dialect}?"
-    else:
-        hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown key, expected one of {', '.join(known)}{hint}"
+    plain = key.lower().replace("-", "_")
+    translated = DIALECTS.get(plain, "")
+    if translated.split(" ")[0] in known:
+        return f"unknown key; did you mean {translated}?"
+    near = get_close_matches(plain, known, n=1)
+    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key, expected one of {', '.join(known)}"
 
 
 def _missing(root: type[Section], loc: tuple[str | int, ...]) -> str:
@@ -87,6 +91,8 @@ def _wrong_value(error: ErrorDetails) -> str:
         return error["msg"]
     if kind in ("int_type", "string_type") and isinstance(error["input"], str | int | float):
         return f"got {got}, expected {_EXPECTED[kind]}{_quotes(kind, error['input'])}"
+    if kind == "bool_type" and str(error["input"]).lower() in _TRUTH:
+        return f"got {got}, expected true or false; write {_TRUTH[str(error['input']).lower()]}"
     if kind in _EXPECTED:
         return f"got {got}, expected {_EXPECTED[kind]}"
     if kind == "literal_error":
