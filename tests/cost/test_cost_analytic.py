@@ -1,0 +1,305 @@
+"""Analytic costs: a roofline over kernels, floors that work hides, and I + W = B whatever else is chosen."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hops.actions import ACTION_OPS, Op
+from hops.cost import AnalyticCosts, DeviceRates, balanced_partition
+from hops.cost.rates import FIXED_TIMES
+from hops.cost.terms import backward_terms, forward_terms, gemm_seconds, pass_seconds
+from hops.errors import UsageError
+from hops.model import (
+    Gemm,
+    Implementation,
+    Microbatch,
+    Optimizer,
+    Partition,
+    Pass,
+    StageMemory,
+    StageSlice,
+    get_model,
+    stage_work,
+)
+
+MODEL = get_model("gpt2-medium")
+BATCH = Microbatch(sequence_length=1024)
+ADAM = Optimizer.named("adam", element_bytes=2)
+RATES = DeviceRates(peak_flop_per_s=300e12, memory_bandwidth=2e12)
+FLOORS = replace(
+    RATES,
+    forward_layer_floor_s=2e-3,
+    backward_layer_floor_s=3e-3,
+    embedding_floor_s=0.5e-3,
+    head_floor_s=20e-3,
+    batch_load_s=4e-3,
+    launch_s=1e-4,
+)
+
+
+def costs(*, layers=(6, 6, 6, 6), rates=RATES, how=None, **rest):
+    partition = Partition(layers=layers)
+    how = Implementation() if how is None else how
+    return AnalyticCosts.of(MODEL, partition, BATCH, how, ADAM, [rates] * len(layers), **rest)
+
+
+def middle(layers=6, how=None):
+    part = StageSlice(layers=layers, embedding=False, head=False)
+    return stage_work(MODEL, part, BATCH, Implementation() if how is None else how)
+
+
+def total(terms):
+    return sum(terms.values())
+
+
+# The terms
+
+
+def test_a_large_gemm_takes_its_flops_over_the_attained_rate():
+    gemm = Gemm.dense("x", rows=4096, columns=4096, inner=4096, element_bytes=2)
+    assert gemm_seconds(gemm, RATES) == pytest.approx(2 * 4096**3 / (300e12 * 0.8))
+
+
+def test_a_thin_gemm_takes_its_bytes_over_the_attained_bandwidth():
+    gemm = Gemm.dense("x", rows=4096, columns=1, inner=4096, element_bytes=2)
+    moved = 2 * (4096 * 4096 + 4096 + 4096)
+    assert gemm_seconds(gemm, RATES) == pytest.approx(moved / (2e12 * 0.85))
+
+
+def test_a_gemm_of_ramp_times_rate_flops_reaches_half_of_the_rate():
+    """Hockney's n_1/2."""
+    gemm = Gemm.dense("x", rows=1024, columns=1024, inner=1024, element_bytes=2)
+    ideal = gemm_seconds(gemm, RATES)
+    assert gemm_seconds(gemm, replace(RATES, gemm_ramp_s=ideal)) == pytest.approx(2 * ideal)
+
+
+def test_ten_launches_take_ten_times_one():
+    gemm = Gemm.dense("x", rows=512, columns=512, inner=64, element_bytes=2)
+    rates = replace(RATES, gemm_ramp_s=1e-6)
+    assert gemm_seconds(replace(gemm, calls=10), rates) == pytest.approx(10 * gemm_seconds(gemm, rates))
+
+
+def test_a_pass_takes_its_bytes_over_the_attained_bandwidth():
+    assert pass_seconds(Pass(name="x", bytes=1700, calls=2), RATES) == pytest.approx(2 * 1700 / (2e12 * 0.85))
+
+
+def test_dispatch_of_layers_is_what_their_work_does_not_hide():
+    work = middle()
+    ideal = total(forward_terms(work, RATES))
+    hidden = total(forward_terms(work, replace(RATES, forward_layer_floor_s=ideal / 6 * 0.99)))
+    bound = total(forward_terms(work, replace(RATES, forward_layer_floor_s=ideal / 6 * 3)))
+    assert hidden == pytest.approx(ideal)
+    assert bound == pytest.approx(3 * ideal)
+
+
+def test_the_backward_pass_scales_the_work_and_not_the_floor():
+    """A stage bound by dispatch takes the same time in F and B; one bound by its work twice as long (and more)."""
+    work = middle(how=Implementation(attention="unfused"))
+    bound = replace(RATES, forward_layer_floor_s=0.1, backward_layer_floor_s=0.1)
+    assert total(backward_terms(work, bound)) == pytest.approx(total(forward_terms(work, bound)))
+    assert total(backward_terms(work, RATES)) > 2 * total(forward_terms(work, RATES))
+
+
+def test_the_head_adds_to_the_layers_in_f_and_hides_their_dispatch_in_b():
+    part = StageSlice(layers=6, embedding=False, head=True)
+    last = stage_work(MODEL, part, BATCH, Implementation())
+    floors = replace(RATES, forward_layer_floor_s=2e-3, backward_layer_floor_s=1e-4)
+    head = total(forward_terms(last, RATES)) - total(forward_terms(middle(), RATES))
+    assert total(forward_terms(last, floors)) == pytest.approx(6 * 2e-3 + head)
+    assert total(backward_terms(last, floors)) == pytest.approx(total(backward_terms(last, RATES)))
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_only_first_and_last_stage_load_the_batch(stage):
+    with_load = costs(rates=replace(RATES, batch_load_s=1e-3))
+    loaded = with_load.seconds(stage, Op.F) - costs().seconds(stage, Op.F)
+    assert loaded == pytest.approx(1e-3 if stage in (0, 3) else 0.0, abs=1e-12)
+    assert with_load.seconds(stage, Op.B) == costs().seconds(stage, Op.B)
+
+
+def test_full_recompute_adds_the_forward_of_the_layers_to_the_backward():
+    none, full = middle(), middle(how=Implementation(recompute="full"))
+    assert total(backward_terms(full, RATES)) == pytest.approx(
+        total(backward_terms(none, RATES)) + total(forward_terms(none, RATES))
+    )
+    bound = replace(RATES, forward_layer_floor_s=0.1, backward_layer_floor_s=0.2)
+    assert total(backward_terms(full, bound)) == pytest.approx(6 * 0.3)
+
+
+def test_selective_recompute_adds_the_attention_core():
+    how = Implementation(attention="unfused")
+    terms = backward_terms(middle(how=replace(how, recompute="selective")), RATES)
+    forward = forward_terms(middle(how=how), RATES)
+    assert terms["recompute"] == pytest.approx(forward["attention"] + forward["softmax"])
+
+
+# The model
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    layers=st.sampled_from([(24,), (12, 12), (1, 22, 1), (0, 24, 0)]),
+    attention=st.sampled_from(["flash", "unfused"]),
+    recompute=st.sampled_from(["none", "selective", "full"]),
+    overhead=st.sampled_from([1.0, 1.1, 1.3]),
+    floors=st.booleans(),
+    splits=st.booleans(),
+)
+def test_i_plus_w_is_split_overhead_times_b(layers, attention, recompute, overhead, floors, splits):
+    model = costs(
+        layers=layers,
+        how=Implementation(attention=attention, recompute=recompute),
+        rates=FLOORS if floors else RATES,
+        split_overhead=overhead,
+        first_stage_splits=splits,
+    )
+    for stage in range(len(layers)):
+        inputs, weights = model.seconds(stage, Op.I), model.seconds(stage, Op.W)
+        assert inputs >= 0
+        assert weights >= 0
+        assert model.seconds(stage, Op.B) * overhead == pytest.approx(inputs + weights, rel=1e-14)
+
+
+def test_without_overhead_i_plus_w_is_b_to_the_last_bit():
+    model = costs(rates=FLOORS)
+    for stage in range(4):
+        assert model.seconds(stage, Op.I) + model.seconds(stage, Op.W) == model.seconds(stage, Op.B)
+
+
+def test_overhead_makes_the_split_dearer_and_leaves_f_and_b():
+    plain, dear = costs(), costs(split_overhead=1.2)
+    for stage in range(4):
+        assert dear.seconds(stage, Op.F) == plain.seconds(stage, Op.F)
+        assert dear.seconds(stage, Op.B) == pytest.approx(plain.seconds(stage, Op.B))
+        assert dear.seconds(stage, Op.I) == pytest.approx(1.2 * plain.seconds(stage, Op.I))
+
+
+@pytest.mark.parametrize("op", [Op.F, Op.B])
+def test_terms_add_up_to_the_seconds(op):
+    model = costs(rates=FLOORS, how=Implementation(attention="unfused", recompute="full"))
+    for stage in range(4):
+        assert total(model.terms(stage, op)) == pytest.approx(model.seconds(stage, op))
+
+
+@settings(deadline=None, max_examples=20)
+@given(factor=st.floats(1.5, 10))
+def test_rates_k_times_as_high_divide_every_time_by_k(factor):
+    faster = replace(RATES, peak_flop_per_s=RATES.peak_flop_per_s * factor, memory_bandwidth=2e12 * factor)
+    slow, fast = costs(), costs(rates=faster)
+    for stage, op in product(range(4), ACTION_OPS):
+        assert fast.seconds(stage, op) == pytest.approx(slow.seconds(stage, op) / factor)
+
+
+@settings(deadline=None, max_examples=20)
+@given(factor=st.floats(1.5, 10))
+def test_rates_and_fixed_times_k_times_as_good_divide_every_time_by_k(factor):
+    floors = replace(FLOORS, gemm_ramp_s=2e-6)
+    better = replace(
+        floors,
+        peak_flop_per_s=floors.peak_flop_per_s * factor,
+        memory_bandwidth=floors.memory_bandwidth * factor,
+        **{name: getattr(floors, name) / factor for name in FIXED_TIMES},
+    )
+    slow, fast = costs(rates=floors), costs(rates=better)
+    for stage, op in product(range(4), ACTION_OPS):
+        assert fast.seconds(stage, op) == pytest.approx(slow.seconds(stage, op) / factor)
+
+
+BETTER = {"peak_flop_per_s": 2.0, "memory_bandwidth": 2.0, "gemm_efficiency": 1.2, "memory_efficiency": 1.1} | {
+    name: 0.5 for name in FIXED_TIMES if name != "optimizer_launch_s"
+}
+
+
+@pytest.mark.parametrize("name", BETTER)
+def test_every_rate_and_fixed_time_has_an_effect_and_a_better_device_is_never_slower(name):
+    base = replace(FLOORS, gemm_ramp_s=2e-6, forward_layer_floor_s=1.0e-4, backward_layer_floor_s=5e-4)
+    bounds = [base, replace(base, forward_layer_floor_s=5e-3, backward_layer_floor_s=50e-3)]  # by work, by dispatch
+    gains = []
+    for rates in bounds:
+        worse, better = costs(rates=rates), costs(rates=replace(rates, **{name: getattr(rates, name) * BETTER[name]}))
+        pairs = [(worse.seconds(s, op), better.seconds(s, op)) for s, op in product(range(4), (Op.F, Op.B))]
+        gains += [before - after for before, after in pairs]
+    assert min(gains) >= -1e-15
+    assert max(gains) > 0
+
+
+def test_draws_are_the_expected_times_of_every_microbatch():
+    model = costs()
+    draws = model.draw(3, 5, 42)
+    assert draws.shape == (4, 4, 5)
+    for stage, op in product(range(4), ACTION_OPS):
+        assert np.all(draws[stage, op] == model.seconds(stage, op))
+
+
+def test_messages_go_to_neighbours_that_exist():
+    size = 1024 * 1024 * 2
+    model = costs()
+    assert [model.message_bytes(stage, Op.F) for stage in range(4)] == [size, size, size, 0]
+    for op in (Op.B, Op.I):
+        assert [model.message_bytes(stage, op) for stage in range(4)] == [0, size, size, size]
+    assert [model.message_bytes(stage, Op.W) for stage in range(4)] == [0, 0, 0, 0]
+
+
+def test_a_first_stage_that_does_not_split_does_all_in_w_and_frees_nothing_before():
+    model = costs(first_stage_splits=False)
+    assert model.seconds(0, Op.I) == 0
+    assert model.seconds(0, Op.W) == model.seconds(0, Op.B) == costs().seconds(0, Op.B)
+    assert model.seconds(1, Op.I) == costs().seconds(1, Op.I)
+    assert model.memory(0).kept_for_weight_bytes == model.memory(0).activation_bytes
+    assert model.memory(1) == costs().memory(1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: AnalyticCosts(works=(middle(),), rates=(RATES, RATES), memories=(StageMemory(),)),
+            "works, rates and memories must have one value per stage, but got 1, 2 and 1",
+        ),
+        (lambda: costs(split_overhead=0.9), "split_overhead must be at least 1, but got 0.9"),
+        (lambda: costs(layers=(6, 6)), "a partition must hold all 24 layers of the model, but got 6 + 6 = 12"),
+        (
+            lambda: replace(RATES, peak_flop_per_s=0.0),
+            "peak_flop_per_s of a device must be a positive number, but got 0.0",
+        ),
+        (
+            lambda: replace(RATES, gemm_efficiency=1.5),
+            "gemm_efficiency of a device must be above 0 and at most 1, but got 1.5",
+        ),
+        (lambda: replace(RATES, launch_s=-1.0), "launch_s of a device must be a number of at least 0, but got -1.0"),
+        (
+            lambda: replace(RATES, memory_bandwidth=float("inf")),
+            "memory_bandwidth of a device must be a positive number, but got inf",
+        ),
+    ],
+)
+def test_impossible_costs_are_refused(make, message):
+    with pytest.raises(UsageError) as error:
+        make()
+    assert str(error.value) == message
+
+
+# The balanced partition
+
+
+def seconds_of(partition, rates):
+    model = AnalyticCosts.of(MODEL, partition, BATCH, Implementation(), ADAM, rates)
+    return [model.seconds(s, Op.F) + model.seconds(s, Op.B) for s in range(partition.num_stages)]
+
+
+def test_balanced_partition_is_the_best_of_all_by_the_simulated_costs():
+    slow = DeviceRates(peak_flop_per_s=120e12, memory_bandwidth=3e11)
+    rates = [RATES, slow, RATES]
+    partition = balanced_partition(MODEL, BATCH, Implementation(), rates)
+    every = [Partition(layers=(a, b, 24 - a - b)) for a in range(1, 23) for b in range(1, 24 - a)]
+    assert max(seconds_of(partition, rates)) == min(max(seconds_of(each, rates)) for each in every)
+    assert partition.layers[1] < min(partition.layers[0], partition.layers[2])
+
+
+def test_balanced_partition_gives_the_last_stage_fewer_layers_for_its_head():
+    partition = balanced_partition(MODEL, BATCH, Implementation(), [RATES] * 4)
+    assert partition.layers[3] < min(partition.layers[:3])
