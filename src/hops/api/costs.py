@@ -1,6 +1,7 @@
 """The pipeline and optimizer sections become a cost model on the devices that the stages are placed on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hops.api.cluster import interconnect
@@ -125,7 +126,12 @@ def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
     model = pipeline.model.transformer(pipeline.sequence_length)
     batch = Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size)
     how = Implementation(
-        element_bytes=ELEMENT_BYTES[pipeline.precision], attention=pipeline.attention, recompute=pipeline.recompute
+        element_bytes=ELEMENT_BYTES[pipeline.precision],
+        attention=pipeline.attention,
+        cross_entropy=pipeline.cross_entropy,
+        recompute=pipeline.recompute,
+        dropout=pipeline.dropout,
+        fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
     )
     devices = [cluster.device(each) for each in spec.hardware.ranks()]
     rates = [device_rates(devices[rank], pipeline.precision) for rank in shape.rank_of_stage]
@@ -138,7 +144,7 @@ def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
         how,
         _optimizer(spec, how),
         rates,
-        optimizer_shards=1,
+        optimizer_shards=spec.optimizer.data_parallel if spec.optimizer.distributed else 1,
         steps=steps,
         split_overhead=pipeline.split_overhead,
     )
@@ -147,12 +153,8 @@ def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
 def _optimizer(spec: Spec, how: Implementation) -> Optimizer:
     section = spec.optimizer
     assert section.state_bytes is not None, "loading a spec fills it in"
-    named = Optimizer.named(section.kind, element_bytes=how.element_bytes)
-    return Optimizer(
-        state_bytes=section.state_bytes,
-        gradient_bytes=section.gradient_bytes,
-        master_weights=named.master_weights,
-    )
+    named = Optimizer.named(section.kind, element_bytes=how.element_bytes, fused=section.fused)
+    return replace(named, state_bytes=section.state_bytes, gradient_bytes=section.gradient_bytes)
 
 
 def _partition(
@@ -197,7 +199,8 @@ def _updates(
     """The optimizer step of every rank."""
     if spec.optimizer.update_time is not None:
         return _stated_update(spec, shape)
-    step_bytes = _optimizer(spec, how).step_bytes(how.element_bytes)
+    replicas = spec.optimizer.data_parallel if spec.optimizer.distributed else 1
+    step_bytes = _optimizer(spec, how).step_bytes(how.element_bytes) / replicas
     rates_of_rank = [rates[shape.stages_of(rank)[0]] for rank in range(shape.num_ranks)]
     return tuple(
         Constant(value=optimizer_seconds(count, bytes_per_parameter=step_bytes, rates=rate))

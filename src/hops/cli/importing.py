@@ -11,12 +11,12 @@ app = typer.Typer(help="Turn another tool's launch into a spec.", no_args_is_hel
 @app.command()
 def megatron(
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="A run folder with run.yaml, a run.yaml, a launch script, or the flags themselves as one string.",
-        ),
-    ],
+        Path | None,
+        typer.Argument(metavar="RUN", help="A run folder with run.yaml, a run.yaml, or a launch script."),
+    ] = None,
+    flags: Annotated[
+        str, typer.Option("--flags", metavar="TEXT", help="The flags themselves, as one quoted text, instead of RUN.")
+    ] = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The spec to write; default: standard output.")
     ] = None,
@@ -27,12 +27,14 @@ def megatron(
 ) -> None:
     """Turn a Megatron-LM launch into a spec."""
     from hops.config.load import loads
+    from hops.errors import UsageError
     from hops.files import atomic_write
     from hops.integrations.megatron import launch_from_flags, read_launch, spec_text
 
+    if (source is None) == (not flags):
+        raise UsageError("give either RUN or --flags, such as: hops import megatron launch.sh --devices h100,l4")
     listed = [name.strip() for name in devices.split(",") if name.strip()]
-    is_flags = source.lstrip().startswith("--")
-    launch = launch_from_flags(source, listed) if is_flags else read_launch(Path(source), listed)
+    launch = launch_from_flags(flags, listed) if source is None else read_launch(source, listed)
     text = spec_text(launch, iterations=iterations)
     loads(text, name=str(output or "imported spec"))  # what HOPS cannot run is said now
     if output is None:

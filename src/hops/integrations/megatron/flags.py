@@ -60,6 +60,17 @@ class Arguments:
         """A whole number >= 1, if the flag is given."""
         return self.count(flag) if flag in self._flags else None
 
+    def number(self, flag: str, default: float) -> float:
+        """A number >= 0."""
+        value = self._flags.get(flag, default)
+        try:
+            number = float(str(value))
+        except ValueError:
+            number = -1.0
+        if not number >= 0:
+            raise UsageError(f"{self._where}: --{flag}: got {value!r}, expected a number >= 0")
+        return number
+
     def on(self, flag: str) -> bool:
         """Whether a switch is set."""
         return self._flags.get(flag, False) not in {False, "false", "False", None}

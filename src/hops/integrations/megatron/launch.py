@@ -51,12 +51,16 @@ class Launch:
     precision: str
     attention: str
     recompute: str
+    fused_cross_entropy: bool
+    dropout: bool
+    fused_gradient_accumulation: bool
     swiglu: bool
     rotary: bool
     rms_norm: bool
     biases: bool
     tied: bool
     optimizer: str
+    distributed_optimizer: bool
     layers: tuple[int, ...]
     chunks: int
     group: int
@@ -84,7 +88,7 @@ def read_launch(path: Path, devices: Sequence[str] = ()) -> Launch:
 
 
 def launch_from_flags(text: str, devices: Sequence[str], *, name: str = "command line") -> Launch:
-    """A launch from flags; `devices`: a catalog name per rank, in Megatron-LM's rank order, each on a host of its own."""
+    """A launch from flags; `devices`: a catalog name per rank, in rank order, each on a host of its own."""
     if not devices:
         raise UsageError(
             f"{name}: flags do not say what they run on; give a device per rank, such as --devices h100,l4"
@@ -178,12 +182,16 @@ def _launch(
         precision="bf16" if arguments.on("bf16") else "fp16" if arguments.on("fp16") else "fp32",
         attention=_attention(arguments),
         recompute=_recompute(arguments),
+        fused_cross_entropy=arguments.on("cross-entropy-loss-fusion"),
+        dropout=max(arguments.number("attention-dropout", 0.1), arguments.number("hidden-dropout", 0.1)) > 0,
+        fused_gradient_accumulation=not arguments.on("no-gradient-accumulation-fusion"),
         swiglu=swiglu,
         rotary=_rotary(arguments),
         rms_norm=arguments.choice("normalization", ("LayerNorm", "RMSNorm"), "LayerNorm") == "RMSNorm",
         biases=not arguments.on("disable-bias-linear"),
         tied=not arguments.on("untie-embeddings-and-output-weights"),
         optimizer=arguments.choice("optimizer", ("adam", "sgd"), "adam"),
+        distributed_optimizer=arguments.on("use-distributed-optimizer"),
         layers=_layers(arguments, num_layers, ranks * chunks, stated_layers, where),
         chunks=chunks,
         group=arguments.count("microbatch-group-size-per-virtual-pipeline-stage", ranks),
@@ -198,7 +206,7 @@ def _microbatches(arguments: Arguments, micro: int, replicas: int, where: str) -
     whole = arguments.count("global-batch-size", micro * replicas)
     if whole % (micro * replicas):
         raise UsageError(
-            f"{where}: --global-batch-size {whole} is not a multiple of --micro-batch-size {micro} x {replicas} replicas"
+            f"{where}: --global-batch-size {whole} is no multiple of --micro-batch-size {micro} x {replicas} replicas"
         )
     return whole // (micro * replicas)
 

@@ -31,14 +31,19 @@ def _document(launch: Launch, iterations: int) -> dict[str, Any]:
         },
         "pipeline": _pipeline(launch),
         "hardware": _hardware(launch),
-        "optimizer": {"kind": launch.optimizer, "gradient_bytes": 4, "data_parallel": launch.data_parallel},
+        "optimizer": {
+            "kind": {"adam": "adam", "sgd": "sgd_momentum"}[launch.optimizer],
+            "distributed": launch.distributed_optimizer,
+            "gradient_bytes": 4,
+            "data_parallel": launch.data_parallel,
+        },
     }
 
 
 def _pipeline(launch: Launch) -> dict[str, Any]:
     schedule: Any = "1f1b"
     if launch.chunks > 1:
-        schedule = {"name": "interleaved_1f1b", "chunks": launch.chunks, "group_size": launch.group}
+        schedule = {"name": "interleaved_1f1b", "chunks": launch.chunks, "microbatch_group_size": launch.group}
     return {
         "model": {
             "layers": launch.num_layers,
@@ -62,6 +67,9 @@ def _pipeline(launch: Launch) -> dict[str, Any]:
         "precision": launch.precision,
         "attention": launch.attention,
         "recompute": launch.recompute,
+        "cross_entropy": "fused" if launch.fused_cross_entropy else "unfused",
+        "dropout": launch.dropout,
+        "fused_gradient_accumulation": launch.fused_gradient_accumulation,
         "p2p": "overlapped" if launch.overlap_p2p else "blocking_fused",
     }
 
