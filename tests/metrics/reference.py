@@ -25,7 +25,9 @@ def _cause(rank, t, rows, faults, meta):
         return "busy"
     later = [r for r in mine if r["start_ns"] > t]
     if not later:
-        return "other"
+        ender = max(rows, key=lambda r: (r["end_ns"], -r["rank"]))["rank"]
+        ahead = _cause(ender, t, rows, faults, meta)
+        return ahead if ahead != "busy" else "fault" if _hit(faults, ender, t) else "other"
     hit = _hit(faults, rank, t)
     producer = _producer(later[0], rows, meta)
     if producer is None or producer["rank"] == rank:

@@ -85,9 +85,27 @@ def test_causes_agree_with_the_definition_read_nanosecond_by_nanosecond(trace):
 
 
 def test_waiting_for_a_message_is_found_through_ranks_that_wait_themselves():
-    """The last rank's first input crosses three hops, and all three are its wait; the first rank's gradient six."""
+    """The last rank's first input crosses three hops, and all three are its wait, as the three after its last."""
     ours = waits(Run.of(simulate(gpipe(4, 1), equal, hop=7), RunFacts()))
-    assert ours.messages[0].tolist() == [6 * 7, 5 * 7, 4 * 7, 3 * 7]
+    assert ours.messages[0].tolist() == [6 * 7, 6 * 7, 6 * 7, 6 * 7]
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 5), (4, 8), (8, 12)])  # the first rank is busy until the last one starts
+def test_every_rank_of_gpipe_sees_p_minus_1_hops_while_the_other_ranks_compute_during_the_rest(shape):
+    p, m = shape
+    idle = found(simulate(gpipe(p, m), equal, hop=3)).pipeline
+    assert idle.by_cause[Cause.MESSAGES].tolist() == [(p - 1) * 3] * p
+    assert idle.by_cause[Cause.WARM_UP_COOL_DOWN].tolist() == [(p - 1) * (10 + 20 + 3)] * p
+
+
+def test_a_fault_of_the_rank_that_ends_the_pipeline_explains_the_idling_of_those_that_are_done():
+    rows = Rows()
+    rows.add(0, 10, rank=0, stage=0, op=F, microbatch=0)
+    rows.add(10, 20, rank=1, stage=1, op=F, microbatch=0)
+    rows.add(20, 30, rank=1, stage=1, op=B, microbatch=0)
+    rows.add(30, 70, rank=0, stream=Stream.FAULT)
+    rows.add(70, 80, rank=0, stage=0, op=B, microbatch=0)
+    assert found(rows.trace(meta(2, 1))).pipeline.by_cause[Cause.FAULT].tolist() == [40, 40]
 
 
 def test_without_hops_nobody_waits_for_messages():

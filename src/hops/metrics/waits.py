@@ -1,4 +1,4 @@
-"""Why a rank idles before an action: the wait is followed from rank to rank to where it ends.
+"""Why a rank idles in the pipeline: the wait is followed from rank to rank to where it ends.
 
 Definition. Take an instant at which a rank idles before its next action of the iteration. If what that action needs
 from a neighbouring stage is already made, the rank waits for a message. If not, look at the rank that has to make it:
@@ -6,7 +6,7 @@ if that one computes, the wait ends there, on a computing rank; if it idles too,
 the end of this chain is hit by a fault at that instant, the cause is the fault.
 
 An idle rank whose next action needs nothing from elsewhere waits for its own message if its previous action sent one
-(blocking sends); otherwise it waits for nobody.
+(blocking sends); otherwise it waits for nobody. A rank with no action left waits for the rank that ends the pipeline.
 
 Made means: the producing action has ended. So measured traces without message rows, and rendezvous in which a message
 starts late, are served by the same definition.
@@ -25,7 +25,7 @@ from hops.trace import Trace, producer_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Waits:
-    """Idle nanoseconds before actions inside their pipeline window, shape (iterations, ranks).
+    """Idle nanoseconds inside the pipeline window, shape (iterations, ranks).
 
     Attributes:
         messages: with a message under way at the end of the chain.
@@ -38,9 +38,10 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Gaps:
-    """Idle intervals before actions, sorted by rank and time (times shifted by rank, see Intervals).
+    """Idle intervals, times shifted by rank (see Intervals): first the `before` ones before actions, sorted.
 
-    `ready`: when the input was made; `producer`: rank that makes it, -1: none. `cell`: iteration and rank, flat.
+    Then those at the end. `ready`: when what the rank waits for was made; `producer`: rank that makes it, -1: none. `cell`: iteration and
+    rank, flat.
     """
 
     start: Ints
@@ -49,6 +50,7 @@ class _Gaps:
     rank: Ints
     producer: Ints
     cell: Ints
+    before: int
 
 
 def waits(run: Run) -> Waits:
@@ -82,29 +84,50 @@ def waits(run: Run) -> Waits:
 
 
 def _overlapping(gaps: _Gaps, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Pairs (interval, gap) that overlap."""
-    first = np.searchsorted(gaps.end, start, side="right")
-    count = np.maximum(np.searchsorted(gaps.start, end, side="left") - first, 0)
+    """Pairs (interval, gap before an action) that overlap."""
+    first = np.searchsorted(gaps.end[: gaps.before], start, side="right")
+    count = np.maximum(np.searchsorted(gaps.start[: gaps.before], end, side="left") - first, 0)
     interval = np.repeat(np.arange(len(start)), count)
     nth = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count)
     return interval, first[interval] + nth
 
 
 def _gaps(run: Run) -> _Gaps:
-    """Idle time before each action, since its rank's previous row or the start of its pipeline window."""
+    """Idle time between a rank's rows and the edges of the pipeline window."""
     compute = run.compute_rows()
     index = run.index[compute.row]
+    action = is_action(run.trace)[compute.row]
     start = np.maximum(compute.before, run.pipeline_start_ns[index] + compute.rank * run.span)
     ready, producer = _inputs(run, compute, start)
-    gap = is_action(run.trace)[compute.row] & (compute.start > start)
+    last, until, ender = _ends(run, compute, action)
+    before = np.flatnonzero(action & (compute.start > start))
+    after = last[until > compute.end[last]]
+    until = until[until > compute.end[last]]
+    cell = index * run.num_ranks + compute.rank
     return _Gaps(
-        start=start[gap],
-        end=compute.start[gap],
-        ready=ready[gap],
-        rank=compute.rank[gap],
-        producer=producer[gap],
-        cell=(index * run.num_ranks + compute.rank)[gap],
+        start=np.concatenate((start[before], compute.end[after])),
+        end=np.concatenate((compute.start[before], until)),
+        ready=np.concatenate((ready[before], until)),
+        rank=np.concatenate((compute.rank[before], compute.rank[after])),
+        producer=np.concatenate((producer[before], ender[index[after]])),
+        cell=np.concatenate((cell[before], cell[after])),
+        before=len(before),
     )
+
+
+def _ends(run: Run, compute: ComputeRows, action: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+    """Each rank's last action of each iteration, until when it then idles, and the rank that ends each iteration."""
+    index = run.index[compute.row]
+    follows = np.append((np.diff(compute.rank) == 0) & (np.diff(index) == 0) & action[1:], False)
+    last = np.flatnonzero(action & ~follows)
+    shift = compute.rank[last] * run.span
+    beyond = (compute.rank[last] + 1) * run.span
+    following = np.append(compute.start, beyond[-1:])[last + 1]  # of the same rank, or later than anything of it
+    until = np.minimum(run.pipeline_end_ns[index[last]] + shift, following)
+    ending = last[compute.end[last] - shift == run.pipeline_end_ns[index[last]]]
+    ender = np.zeros(run.num_iterations, dtype=np.int64)
+    ender[index[ending][::-1]] = compute.rank[ending][::-1]
+    return last, until, ender
 
 
 def _inputs(run: Run, compute: ComputeRows, idle_from: Ints) -> tuple[Ints, Ints]:
