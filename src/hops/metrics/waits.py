@@ -38,10 +38,15 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Gaps:
-    """Idle intervals, times shifted by rank (see Intervals): first the `before` ones before actions, sorted.
+    """Idle intervals, times shifted by rank (see Intervals): those before actions, sorted, then the rest.
 
-    Then those at the end. `ready`: when what the rank waits for was made; `producer`: rank that makes it, -1: none. `cell`: iteration and
-    rank, flat.
+    Attributes:
+        start, end: of the interval.
+        ready: when what the rank waits for was made.
+        rank: that idles.
+        producer: rank that makes what it waits for, -1: none.
+        cell: iteration and rank, flat.
+        before: how many intervals lie before actions.
     """
 
     start: Ints
