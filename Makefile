@@ -1,0 +1,51 @@
+# Two commands do all set-up: `make demo` shows what HOPS does, `make test` checks that it does.
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet
+SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format lock clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' Makefile | column -t -s '#'
+
+demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summary go to output/demo/
+	@$(BIN)/hops run examples/demo.yaml
+	@echo "Look at output/demo/timeline.png and dashboard.png; open trace.json at ui.perfetto.dev."
+
+test: .venv/ready-to-develop  ## run the tests
+	@$(BIN)/python -m pytest -q -n auto
+
+lint: .venv/ready-to-develop  ## check format, style and types
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+
+format: .venv/ready-to-develop  ## bring the code into form
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+lock:  ## pin the newest versions of everything (requirements/*.txt)
+	@sh tools/lock.sh
+
+clean:  ## remove what make and the tests have made
+	@rm -rf .venv build dist output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/made: tools/venv.sh
+	@sh tools/venv.sh .venv
+	@touch $@
+
+.venv/ready-to-run: .venv/made requirements/runtime.txt pyproject.toml
+	@echo "installing what HOPS needs, pinned by requirements/runtime.txt"
+	@$(INSTALL) --requirement requirements/runtime.txt
+	@$(SELF)
+	@touch $@
+
+.venv/ready-to-develop: .venv/made requirements/dev.txt pyproject.toml
+	@echo "installing what tests and linters need, pinned by requirements/dev.txt"
+	@$(INSTALL) --requirement requirements/dev.txt
+	@$(SELF)
+	@touch $@
