@@ -18,7 +18,7 @@ def in_flight_caps():
         "zb_h1": lambda shape, rank: shape.num_ranks,
         "zb_h2": lambda shape, rank: 2 * shape.num_ranks - 1,
         "zb_v": lambda shape, rank: 2 * shape.num_ranks,
-        "v_half": lambda shape, rank: 2 * shape.num_ranks,
+        "v_half": lambda shape, rank: None,  # it promises bytes
         "dualpipe_v": lambda shape, rank: 2 * shape.num_ranks + 1,
     }
 

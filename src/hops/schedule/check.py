@@ -119,17 +119,18 @@ def _check_deadlock(coded: Coded, ranks: Ranks) -> None:
     first = coded.first.tolist()
     stuck = {rank: at - first[rank] for rank, at in enumerate(order.position) if at < first[rank + 1]}
     if stuck:
-        waits = [_waits(coded, rank, index, ranks) for rank, index in list(stuck.items())[:WAITING_RANKS_NAMED]]
+        named = list(stuck.items())[:WAITING_RANKS_NAMED]
+        waits = [_waits(shape, ranks, rank, index, order.waits_for[rank]) for rank, index in named]
         more = [f"  and {len(stuck) - len(waits)} more ranks"] if len(stuck) > len(waits) else []
         text = "\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(ranks, stuck)])
         raise ProgramError(text)
 
 
-def _waits(coded: Coded, rank: int, index: int, ranks: Ranks) -> str:
-    action = ranks[rank][index]
-    forward = action.op is Op.F
-    stage = action.stage - 1 if forward else action.stage + 1
-    other = coded.shape.rank_of_stage[stage]
-    wanted = {Action(stage, op, action.microbatch) for op in ((Op.F,) if forward else (Op.B, Op.I))}
-    needed = next(found for found in ranks[other] if found in wanted)
-    return f"  rank {rank} waits at {action} for {needed}, position {ranks[other].index(needed)} of rank {other}"
+def _waits(shape: Shape, ranks: Ranks, rank: int, index: int, slot: int) -> str:
+    line, microbatch = divmod(slot, shape.num_microbatches)
+    is_gradient, stage = divmod(line, shape.num_stages)
+    sender = stage + 1 if is_gradient else stage - 1
+    wanted = {Action(sender, op, microbatch) for op in ((Op.B, Op.I) if is_gradient else (Op.F,))}
+    other = shape.rank_of_stage[sender]
+    place = next(place for place, action in enumerate(ranks[other]) if action in wanted)
+    return f"  rank {rank} waits at {ranks[rank][index]} for {ranks[other][place]}, position {place} of rank {other}"

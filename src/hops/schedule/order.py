@@ -15,6 +15,7 @@ from hops.schedule.jit import kernel
 from hops.schedule.shape import Shape
 
 Ints = Sequence[int] | IntArray
+START, POSITION, WAITS_FOR = -4, -3, -2  # places among the arguments of `run`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,37 +140,40 @@ def run(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Order:
-    """When every action of a program starts; `position` per rank is its first action that never could."""
+    """When every action of a program starts.
+
+    Attributes:
+        start: shape (actions,).
+        position: per rank, its first action that never could start; one past its last if all did.
+        waits_for: per rank, the slot of the message that this action (or pair) lacks; -1 if all started.
+    """
 
     start: IntArray
     position: list[int]
+    waits_for: list[int]
 
 
-def arrange(coded: Coded, duration: list[int], hop: list[int], *, blocking: bool) -> Order:
-    """Run the program with durations per kind and hops per pair of neighbouring stages, in any unit of time."""
+def arrange(coded: Coded, duration: list[int], hop: list[int], *, blocking: bool, fast: bool = False) -> Order:
+    """Run the program with durations per kind and hops per pair of neighbouring stages, in any unit of time.
+
+    `fast` uses the compiled kernel, which pays for programs that are run thousands of times.
+    """
     wiring = Wiring.of(coded.shape)
-    stages, ranks = coded.shape.num_stages, coded.shape.num_ranks
+    shape = coded.shape
     crossing = [hop[index] if index >= 0 else 0 for index in wiring.target_hop]
     taking = [hop[index] if index >= 0 else 0 for index in wiring.source_hop]
     none = [0] * len(duration)
-    start = [0] * len(coded.stage)
-    position = coded.first[:-1].tolist()
-    run(
-        coded.first.tolist(),
-        coded.kind.tolist(),
-        coded.microbatch.tolist(),
-        coded.pair.tolist(),
-        duration,
-        wiring.source,
-        wiring.target,
-        wiring.target_rank,
-        none if blocking else crossing,
-        taking if blocking else none,
-        crossing if blocking else none,
-        [-1] * (2 * stages * coded.shape.num_microbatches),
-        start,
-        position,
-        [-1] * ranks,
-        list(range(ranks)),
-    )
-    return Order(start=np.array(start, dtype=np.int64), position=position)
+    start, arrival = [0] * len(coded.stage), [-1] * (2 * shape.num_stages * shape.num_microbatches)
+    position, waits_for, stack = coded.first[:-1].tolist(), [-1] * shape.num_ranks, list(range(shape.num_ranks))
+    columns: list[list[int]] = [
+        *(column.tolist() for column in (coded.first, coded.kind, coded.microbatch, coded.pair)),
+        *(duration, wiring.source, wiring.target, wiring.target_rank),
+        *((none, taking, crossing) if blocking else (crossing, none, none)),
+        *(arrival, start, position, waits_for, stack),
+    ]
+    if not fast:
+        run(*columns)
+        return Order(start=np.array(start, dtype=np.int64), position=position, waits_for=waits_for)
+    arrays = [np.array(column, dtype=np.int64) for column in columns]
+    run.fast(*arrays)
+    return Order(start=arrays[START], position=arrays[POSITION].tolist(), waits_for=arrays[WAITS_FOR].tolist())
