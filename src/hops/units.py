@@ -92,7 +92,7 @@ class Dimension:
 
     def _in(self, unit: str, value: float) -> str:
         scaled = Fraction(value) / self.scales[unit]
-        return f"{repr(float(scaled)).removesuffix('.0')} {unit}"
+        return f"{scaled.numerator if scaled.denominator == 1 else repr(float(scaled)).removesuffix('.0')} {unit}"
 
 
 def shown(value: object) -> str:
@@ -238,10 +238,10 @@ def format_compute(value: float) -> str:
 
 
 def to_ns(seconds: float) -> int:
-    """Whole nanoseconds, ties to even, as engine and trace count time.
+    """The nearest whole nanosecond, as engine and trace count time; the same as `numpy.rint(seconds * 1e9)`.
 
     Raises UnitError for NaN, infinities and negative times.
     """
     if not math.isfinite(seconds) or seconds < 0:
         raise UnitError(f"got {seconds!r} seconds, expected a finite time of at least 0")
-    return round(Fraction(seconds) * NS_PER_S)
+    return round(seconds * NS_PER_S)

@@ -74,7 +74,7 @@ def _stages(pipeline: Pipeline, shape: Shape) -> Iterator[Complaint]:
         yield Complaint(path=("pipeline", "partition"), what=what)
     if pipeline.stage_times is not None:
         yield from _lengths(pipeline.stage_times, shape, stages)
-        if "partition" in pipeline.model_fields_set:
+        if pipeline.partition != "even":
             what = "got a partition with stage_times, which state the stages themselves; remove one"
             yield Complaint(path=("pipeline", "partition"), what=what)
     if pipeline.model is not None:

@@ -13,7 +13,7 @@ from hops.units import shown
 
 Path = tuple[str | int, ...]
 _TAG: Final = "tag:yaml.org,2002:"
-_MOST_NODES = 200_000  # what aliases expand to counts, so that a small file cannot grow without end
+_MOST_NODES = 100_000  # what aliases expand to counts, so that a small file cannot grow without end
 _DEEPEST = 40
 _BOOLEANS = {"true": True, "false": False}
 

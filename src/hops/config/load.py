@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path as File
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ _HARMLESS = frozenset(
         "microbatch_size",
     }
 )
+_OPTIONAL = frozenset(key for key, field in Spec.model_fields.items() if not field.is_required())  # may be left empty
 _LARGEST_FILE = 20_000_000
 _MOST_SHOWN = 50
 
@@ -81,21 +83,18 @@ def _read(file: File) -> str:
 
 
 def _nearby(file: File) -> str:
-    """The fix for a file that is not there."""
+    """The fix for a file that cannot be read: a spec in that folder, or one with a name like it."""
+    folder = file if file.is_dir() else file.parent
     try:
-        names = sorted(
-            each.name for each in (file if file.is_dir() else file.parent).iterdir() if each.suffix in (".yaml", ".yml")
-        )
-    except OSError:
+        names = sorted(each.name for each in folder.iterdir() if each.suffix in (".yaml", ".yml"))
+        if file.is_file():
+            return ""
+    except (OSError, ValueError):
         return ""
-    if file.exists():
-        return (
-            f"; name a file in it: {', '.join(sorted(each.name for each in file.glob('*.yaml')))}"
-            if file.is_dir()
-            else ""
-        )
+    if file.is_dir():
+        return f"; name a file in it, such as {file / names[0]}" if names else "; name a file"
     near = get_close_matches(file.name, names, n=1)
-    return f"; did you mean {file.parent / near[0]}?" if near else "; `hops init` writes a starter"
+    return f"; did you mean {folder / near[0]}?" if near else "; `hops init` writes a starter"
 
 
 def _validate(document: Document, folder: str) -> tuple[Spec | None, list[Complaint]]:
@@ -107,6 +106,7 @@ def _validate(document: Document, folder: str) -> tuple[Spec | None, list[Compla
         return None, [
             Complaint(path=(), what=f"got {shown(data)}, expected a mapping with the keys pipeline and hardware")
         ]
+    data = {key: each for key, each in data.items() if each is not None or key not in _OPTIONAL}
     catalog, found = _catalog(data, folder)
     context = Surroundings(folder=folder, catalog=catalog)
     spec: Spec | None = None
@@ -167,16 +167,18 @@ def _catalog(data: dict[str, Any], folder: str) -> tuple[Catalog | None, list[Co
     files = hardware.get("catalog", ()) if isinstance(hardware, dict) else ()
     if not isinstance(files, tuple) or not all(isinstance(file, str) for file in files):
         return None, []  # the wrong type is found by validation
-    found = []
+    catalog = _builtin_catalog()
     for index in range(len(files)):
         try:
-            Catalog.load([File(folder).absolute() / file for file in files[: index + 1]])
+            catalog = Catalog.load([File(folder).absolute() / file for file in files[: index + 1]])
         except (CatalogError, OSError, ValueError) as error:
-            found.append(Complaint(path=("hardware", "catalog", index), what=str(error)))
-            break
-    if found:
-        return None, found
-    return Catalog.load([File(folder).absolute() / file for file in files]), []
+            return None, [Complaint(path=("hardware", "catalog", index), what=str(error))]
+    return catalog, []
+
+
+@cache
+def _builtin_catalog() -> Catalog:
+    return Catalog.load()
 
 
 def _without_echoes(document: Document, found: Iterable[Complaint]) -> list[Complaint]:

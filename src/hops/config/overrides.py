@@ -60,7 +60,7 @@ def _split(text: str) -> tuple[Path, str]:
         match = _PART.fullmatch(word)
         if match is None or not equals:
             raise _WrongOverrideError(
-                "expected KEY=VALUE with a key such as pipeline.microbatches or hardware.nodes[0].name"
+                "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
             )
         name, indices = match.groups()
         parts += [name, *map(int, re.findall(r"\d+", indices))]
