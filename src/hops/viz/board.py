@@ -9,6 +9,7 @@ import numpy as np
 from hops.draws import FloatArray
 from hops.metrics import Run, Summary
 from hops.viz.canvas import text_width_in
+from hops.viz.lanes import corners
 from hops.viz.style import QUIET, SMALL_PT, TEXT_PT, PartStyle
 
 if TYPE_CHECKING:
@@ -47,20 +48,23 @@ def name_panel(axes: "Axes", title: str, remark: str = "") -> None:
 
 def stack(axes: "Axes", parts: Sequence[tuple[PartStyle, FloatArray]], *, down: bool = False) -> None:
     """One bar for each position 0, 1, ...: its parts on top of each other, or below zero."""
+    from matplotlib.collections import PolyCollection
+
     sign = -1.0 if down else 1.0
     base = np.zeros(len(parts[0][1]))
+    places = np.arange(len(base), dtype=np.float64)
     for style, values in parts:
-        axes.bar(
-            np.arange(len(values)),
-            sign * values,
-            bottom=sign * base,
-            width=0.8,
-            color=style.fill,
+        bars = PolyCollection(
+            corners(places - 0.4, places + 0.4, sign * base, sign * (base + values)),
+            facecolors=style.fill,
+            edgecolors=QUIET if style.hatch else style.fill,
             hatch=style.hatch or None,
-            edgecolor=QUIET if style.hatch else style.fill,
-            linewidth=0.0,
+            linewidths=0,
         )
+        bars.set_gid(f"bar-{style.label}")
+        axes.add_collection(bars)
         base = base + values
+    axes.autoscale_view()
 
 
 def count_axis(axes: "Axes", count: int, label: str) -> None:

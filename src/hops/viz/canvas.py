@@ -27,21 +27,25 @@ def picture_format(path: Path) -> str:
 
 
 @contextmanager
-def picture(path: Path, *, width_in: float, height_in: float) -> Iterator["Figure"]:
-    """A new figure to draw on, written to `path` when the block ends without an error.
-
-    The user's matplotlib configuration is set aside inside the block and untouched after it.
-    """
+def blank(*, width_in: float, height_in: float) -> Iterator["Figure"]:
+    """A new figure. The user's matplotlib configuration is set aside inside the block and untouched after it."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    file_format = picture_format(path)
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(SETTINGS)  # type: ignore[arg-type]
         figure = Figure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
         FigureCanvasAgg(figure)
+        yield figure
+
+
+@contextmanager
+def picture(path: Path, *, width_in: float, height_in: float) -> Iterator["Figure"]:
+    """A blank figure to draw on, written to `path` when the block ends without an error."""
+    file_format = picture_format(path)
+    with blank(width_in=width_in, height_in=height_in) as figure:
         yield figure
         with atomic_path(path) as temporary:
             figure.savefig(temporary, format=file_format, metadata=_METADATA[file_format])
@@ -51,11 +55,12 @@ def picture(path: Path, *, width_in: float, height_in: float) -> Iterator["Figur
 def text_width_in(text: str, size_pt: float) -> float:
     """Width of a line of text on paper, in inches."""
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import text_to_path
 
     if not text.strip():
         return 0.0
-    return float(TextPath((0, 0), text, size=size_pt, prop=FontProperties(family=FONT)).get_extents().width) / 72
+    width_pt, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(family=FONT, size=size_pt), False)
+    return float(width_pt) / 72
 
 
 def shorten(text: str, limit: int) -> str:

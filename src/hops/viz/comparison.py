@@ -21,21 +21,26 @@ def draw_comparison(runs: Sequence[tuple[str, Trace, Summary, RunFacts]], path: 
     Raises UsageError for any other suffix, no runs, or a run without an iteration after warm-up.
     """
     picture_format(path)
+    blocks = comparison_blocks(runs)
+    draw_blocks(blocks, path, title=f"Comparison of {len(runs)} runs", subtitle=_what_all_share(runs))
+
+
+def comparison_blocks(runs: Sequence[tuple[str, Trace, Summary, RunFacts]]) -> list[Block]:
+    """One block per run, each with as many iterations as the others."""
     if not runs:
         raise UsageError("nothing to compare: got no runs, expected at least one")
     shown = [readable_iterations(trace, facts) for _, trace, _, facts in runs]
     fit = min(map(len, shown))
     first, _, baseline, _ = runs[0]
-    blocks = [
+    return [
         Block(
             name=name,
-            figures=summary_figures(summary) + (_gain(summary, baseline, first) if summary is not baseline else ""),
+            figures=summary_figures(summary) + (_gain(summary, baseline, first) if position else ""),
             trace=trace,
-            window=choose_window(trace, facts, iterations=iterations[:fit]),
+            window=choose_window(trace, facts, iterations=shown[position][:fit]),
         )
-        for (name, trace, summary, facts), iterations in zip(runs, shown, strict=True)
+        for position, (name, trace, summary, facts) in enumerate(runs)
     ]
-    draw_blocks(blocks, path, title=f"Comparison of {len(runs)} runs", subtitle=_what_all_share(runs))
 
 
 def _gain(summary: Summary, baseline: Summary, name: str) -> str:

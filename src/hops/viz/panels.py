@@ -126,6 +126,7 @@ def bubble(axes: "Axes", board: Board) -> None:
         return
     stack(axes, parts)
     count_axis(axes, len(summary.ranks), "rank")
+    axes.set_ylim(0, None)
     axes.set_ylabel("idle, part of iteration [%]")
     panel_legend(axes, [style for style, _ in parts])
 
@@ -138,14 +139,12 @@ def compute_and_communication(axes: "Axes", board: Board) -> None:
     busy_ns = np.array([rank.busy_ms * 1e6 for rank in board.summary.ranks])
     unit = TimeUnit.fit(int(max(busy_ns.max(), 1)))
     down = _exposed_parts(lost, run.num_iterations * unit.ns)
-    axes.use_sticky_edges = False  # room below the longest bar
     stack(axes, [(BUSY, busy_ns / unit.ns)])
     if down:
         stack(axes, down, down=True)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
     count_axis(axes, run.num_ranks, "rank")
-    axes.margins(y=0.06)
     axes.set_ylabel(f"exposed  ←  [{unit.name} per iteration]  →  computing")
     mean = board.summary.exposed_communication.total_ms
     name_panel(axes, "Compute against exposed communication", f"exposed: mean {ms(mean)}")

@@ -82,7 +82,7 @@ def choose_window(
     wanted = np.unique(readable_iterations(trace, facts) if iterations is None else np.asarray(iterations, dtype=int))
     missing = wanted[~np.isin(wanted, present)]
     if not wanted.size or missing.size:
-        got = ", ".join(map(str, missing)) if missing.size else "no iteration"
+        got = ", ".join(map(str, missing)) or "(none given)"
         raise UsageError(f"cannot show iteration {got}: the trace has iterations {present[0]} to {present[-1]}")
     return _of_iterations(rows, wanted)
 
