@@ -80,16 +80,5 @@ def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> li
     )
     named = [(name, writer) for name, writer in writers if name is not None]
     for name, writer in named:
-        path = Path(name)
-        _make_folder(path.parent)
-        writer(path)
+        writer(Path(name))
     return [name for name, _ in named]
-
-
-def _make_folder(folder: Path) -> None:
-    from hops.errors import UsageError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}; choose another output folder") from None

@@ -32,17 +32,17 @@ def show_schedule(
     *,
     as_program: Annotated[bool, typer.Option("--program", help="Print the program file instead of a grid.")] = False,
 ) -> None:
-    """Print a schedule as a grid over time (F = I = W = 1, no messages), one row per rank."""
+    """Print a schedule as a grid over time (F, I and W take 1 ms, messages no time), one row per rank."""
     from hops.schedule import Profile
     from hops.schedule.evaluate import evaluate
-    from hops.schedule.grid import time_grid
+    from hops.schedule.show import grid
 
     program = load_program(name, ranks, microbatches, parameters or [])
     if as_program:
         typer.echo(str(program))
         return
-    evaluation = evaluate(program, Profile.uniform(program.shape))
-    typer.echo(time_grid(program, evaluation))
+    evaluation = evaluate(program, Profile.uniform(program.shape, f=1e-3, i=1e-3, w=1e-3))
+    typer.echo(grid(program, evaluation))
 
 
 @app.command()
@@ -84,7 +84,7 @@ def load_program(name: str, ranks: int, microbatches: int, parameters: Sequence[
         program = Program.load(Path(name))
         program.check()
         return program
-    choice = ScheduleChoice(name=name, parameters=dict(map(_parameter, parameters)))
+    choice = ScheduleChoice.model_validate({"name": name, **dict(map(_parameter, parameters))})
     problems = [f"{'.'.join(map(str, each.path))}: {each.what}" for each in choice.complaints()]
     if problems:
         raise UsageError("\n".join(problems))

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from hops.errors import UsageError
 
@@ -32,7 +33,7 @@ def parse_flags(text: str, *, name: str = "command line") -> dict[str, object]:
 def _pairs(words: list[str]) -> Iterator[tuple[str, object]]:
     """Each flag with what follows it up to the next flag."""
     starts = [at for at, word in enumerate(words) if word.startswith("--") and len(word) > 2]
-    for at, end in zip(starts, [*starts[1:], len(words)], strict=True):
+    for at, end in pairwise([*starts, len(words)]):
         flag, equals, value = words[at][2:].partition("=")
         following = [value] if equals else [word for word in words[at + 1 : end] if not word.startswith("-")][:1]
         yield flag, following[0] if following else True

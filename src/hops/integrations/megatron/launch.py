@@ -90,9 +90,7 @@ def read_launch(path: Path, devices: Sequence[str] = ()) -> Launch:
 def launch_from_flags(text: str, devices: Sequence[str], *, name: str = "command line") -> Launch:
     """A launch from flags; `devices`: a catalog name per rank, in rank order, each on a host of its own."""
     if not devices:
-        raise UsageError(
-            f"{name}: flags do not say what they run on; give a device per rank, such as --devices h100,l4"
-        )
+        raise UsageError(f"{name}: flags do not say what they run on; add a device per rank: --devices h100,l4")
     placed = tuple(
         Placed(device=device, id=f"node{rank}/{device}", host=f"node{rank}") for rank, device in enumerate(devices)
     )

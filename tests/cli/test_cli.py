@@ -1,0 +1,266 @@
+"""The command line as a user meets it: what it prints, writes and refuses, and with which exit code."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hops.cli.main import main
+
+SPEC = """
+simulation: {iterations: 2}
+pipeline:
+  stage_times: {forward: 2 ms, backward: 4 ms, message: 1 MiB}
+  microbatches: 4
+hardware:
+  nodes: [{devices: [l4, l4]}]
+"""
+
+
+@pytest.fixture
+def hops(monkeypatch, capsys, tmp_path):
+    """Run `hops` with arguments in an empty folder; gives (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["hops", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_run_prints_a_summary(hops):
+    code, out, err = hops("run", "spec.yaml")
+    assert (code, err) == (0, "")
+    assert "1f1b (simulated): 2 ranks, 2 stages, 4 microbatches" in out
+
+
+def test_run_json_is_only_json(hops):
+    code, out, _ = hops("run", "spec.yaml", "--json", "--set", "pipeline.microbatches=8")
+    summary = json.loads(out)
+    assert code == 0
+    assert summary["num_microbatches"] == 8
+    assert summary["iteration_time"]["mean_ms"] > (8 + 1) * 6
+
+
+def test_run_quiet_prints_nothing(hops):
+    assert hops("run", "spec.yaml", "--quiet") == (0, "", "")
+
+
+def test_run_writes_everything_into_a_folder(hops, tmp_path):
+    _, out, _ = hops("run", "spec.yaml", "-o", "out")
+    names = {"summary.json", "events.csv", "trace.json", "timeline.png", "dashboard.png"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+    assert all(f"wrote out/{name}" in out for name in names)
+    assert json.loads((tmp_path / "out/summary.json").read_text())["format"] == "hops-summary/1"
+
+
+def test_run_writes_what_the_spec_names(hops, tmp_path):
+    (tmp_path / "spec.yaml").write_text(
+        SPEC
+        + "output: {summary: a/s.json, events: a/e.csv, trace: a/t.json.gz, timeline: a/t.svg, dashboard: a/d.png}\n"
+    )
+    assert hops("run", "spec.yaml")[0] == 0
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        "d.png",
+        "e.csv",
+        "s.json",
+        "t.json.gz",
+        "t.svg",
+    ]
+
+
+def test_same_seed_same_bytes_across_processes_and_hash_seeds(tmp_path):
+    (tmp_path / "spec.yaml").write_text(
+        SPEC.replace("  microbatches: 4", "  microbatches: 4\n  jitter: {distribution: lognormal, mean: 1, std: 0.1}")
+    )
+    outputs = []
+    for hash_seed in ("0", "1"):
+        folder = f"out{hash_seed}"
+        command = [
+            sys.executable,
+            "-c",
+            "from hops.cli.main import main; main()",
+            "run",
+            "spec.yaml",
+            "-q",
+            "-o",
+            folder,
+        ]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True)
+        outputs.append({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()})
+    assert outputs[0] == outputs[1]
+
+
+def test_a_wrong_spec_is_a_message_with_its_place_and_exit_code_2(hops, tmp_path):
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("microbatches: 4", "microbatchs: 4"))
+    code, out, err = hops("run", "spec.yaml")
+    assert (code, out) == (2, "")
+    assert "spec.yaml:5:3: pipeline.microbatchs" in err
+    assert "did you mean microbatches?" in err
+
+
+def test_a_plan_that_does_not_fit_is_exit_code_1_and_says_what_it_needs(hops, tmp_path):
+    (tmp_path / "spec.yaml").write_text(
+        SPEC.replace("message: 1 MiB", "message: 1 MiB, weights: 20 GiB, activation: 3 GiB")
+    )
+    code, _, err = hops("run", "spec.yaml")
+    assert code == 1
+    assert "rank 0 (l4 node0/0) needs 26.0 GiB of 24 GiB: weights 20.0, 2 microbatches in flight 6.0" in err
+    assert "rank 1" not in err
+
+
+def test_a_stall_is_exit_code_1(hops):
+    code, _, err = hops("run", "spec.yaml", "--set", "pipeline.p2p=blocking")
+    assert code == 1
+    assert "rank 0: waits to send the output of 0F1 to rank 1" in err
+
+
+def test_compare_puts_schedules_side_by_side(hops, tmp_path):
+    code, out, _ = hops("compare", "spec.yaml", "--schedules", "gpipe,1f1b,zb_h1", "-p", "all.png")
+    assert code == 0
+    assert all(name in out for name in ("gpipe", "1f1b", "zb_h1", "wrote all.png"))
+    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_lists_what_cannot_run_with_the_reason(hops):
+    code, out, _ = hops("compare", "spec.yaml", "-s", "1f1b,dualpipe_v", "--set", "pipeline.microbatches=2", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert list(found["runs"]) == ["1f1b"]
+    assert "dualpipe_v" in found["refused"]
+
+
+def test_compare_answers_no_if_nothing_can_run(hops):
+    code, _, err = hops("compare", "spec.yaml", "-s", "1f1b,gpipe", "--set", "pipeline.stage_times.weights=30 GiB")
+    assert code == 1
+    assert "none of the schedules can run" in err
+
+
+@pytest.mark.parametrize("schedules", ["", "1f1b,1f1b", "nonsense"])
+def test_compare_refuses_bad_lists(hops, schedules):
+    code, _, err = hops("compare", "spec.yaml", "-s", schedules)
+    assert code in {1, 2}
+    assert err.startswith("error: ")
+
+
+@pytest.mark.parametrize("what", ["devices", "links", "models", "schedules"])
+def test_lists_are_tables_and_json(hops, what):
+    code, out, _ = hops("list", what)
+    assert code == 0
+    assert len(out.splitlines()) > 5
+    rows = json.loads(hops("list", what, "--json")[1])
+    assert all(row["name"] in out for row in rows)
+
+
+def test_init_writes_a_starter_that_runs_and_never_overwrites(hops, tmp_path):
+    assert hops("init", "mine.yaml")[0] == 0
+    code, _, err = hops("init", "mine.yaml")
+    assert code == 2
+    assert "mine.yaml exists already" in err
+    assert hops("init", "mine.yaml", "--force")[0] == 0
+    assert hops("run", "mine.yaml", "-q")[0] == 0
+
+
+def test_show_prints_a_spec_that_runs_the_same(hops, tmp_path):
+    shown = hops("show", "spec.yaml")[1]
+    assert "synchronized: true" in shown
+    (tmp_path / "shown.yaml").write_text(shown)
+    assert hops("run", "shown.yaml", "--json")[1] == hops("run", "spec.yaml", "--json")[1]
+    assert json.loads(hops("show", "spec.yaml", "--json")[1])["simulation"]["iterations"] == 2
+
+
+def test_schema_is_a_json_schema(hops):
+    assert json.loads(hops("schema")[1])["$schema"].startswith("https://json-schema.org/")
+
+
+def test_schedule_show_prints_a_grid_and_a_program_that_checks(hops, tmp_path):
+    code, out, _ = hops("schedule", "show", "1f1b", "--ranks", "2", "-m", "3")
+    assert code == 0
+    assert "rank 0" in out
+    program = hops("schedule", "show", "interleaved_1f1b", "-p", "2", "-m", "4", "--set", "chunks=2", "--program")[1]
+    (tmp_path / "mine.txt").write_text(program)
+    code, out, _ = hops("schedule", "check", "mine.txt")
+    assert code == 0
+    assert "32 actions on 2 ranks can run" in out
+    assert json.loads(hops("schedule", "check", "mine.txt", "--json")[1])["actions"] == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("0B1", ""), "0B1"),
+        (("0F0 0F1", "0B0 0F0 0F1"), "0B0"),
+        (("rank of stage 0 1", "rank of stage 0 7"), "rank"),
+    ],
+)
+def test_schedule_check_marks_the_fault(hops, tmp_path, change, message):
+    program = hops("schedule", "show", "1f1b", "-p", "2", "-m", "2", "--program")[1]
+    (tmp_path / "bad.txt").write_text(program.replace(*change))
+    code, _, err = hops("schedule", "check", "bad.txt")
+    assert code == 2
+    assert message in err
+
+
+def test_import_megatron_takes_flags_and_writes_a_spec(hops, tmp_path):
+    flags = (
+        "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 "
+        "--global-batch-size 4 --vocab-size 1000 --pipeline-model-parallel-size 2 --bf16"
+    )
+    code, out, _ = hops("import", "megatron", "--flags", flags, "--devices", "h100,l4", "-o", "m.yaml")
+    assert code == 0
+    assert "next: hops run m.yaml" in out
+    assert hops("run", "m.yaml", "-q")[0] == 0
+    assert hops("import", "megatron", "--flags", flags, "--devices", "h100,l4")[1].startswith("# ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "missing.yaml"),
+        ("run", "."),
+        ("run",),
+        ("nonsense",),
+        ("run", "spec.yaml", "--set", "nonsense"),
+        ("run", "spec.yaml", "--set", "pipeline.nonsense=3"),
+        ("run", "spec.yaml", "-o", "spec.yaml/folder"),
+        ("import", "megatron"),
+        ("import", "megatron", "nowhere"),
+        ("schedule", "show", "nonsense"),
+        ("schedule", "show", "1f1b", "--set", "chunks=2"),
+        ("schedule", "show", "1f1b", "--set", "chunks"),
+        ("schedule", "show", "interleaved_1f1b", "-p", "4", "-m", "6"),
+        ("schedule", "check", "missing.txt"),
+        ("schedule", "check", "spec.yaml"),
+        ("init", "spec.yaml/spec.yaml"),
+    ],
+)
+def test_wrong_usage_is_a_message_and_exit_code_2(hops, arguments):
+    code, out, err = hops(*arguments)
+    assert code == 2
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.strip()
+
+
+def test_help_imports_no_heavy_library():
+    """Help stays quick: start-up time is what is imported."""
+    script = (
+        "import sys; sys.argv = ['hops', 'run', '--help']\n"
+        "from hops.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'matplotlib', 'scipy', 'numba', 'ruamel'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
