@@ -91,7 +91,7 @@ def _throughput(summary: Summary) -> str:
 
 def _exposed(summary: Summary) -> str:
     lost = summary.exposed_communication
-    named = {"messages": lost.messages_ms, "reductions": lost.reductions_ms, "other ranks": lost.synchronization_ms}
+    named = {"messages": lost.messages_ms, "reductions": lost.reductions_ms, "others": lost.synchronization_ms}
     parts = ", ".join(f"{name} {number(value)}" for name, value in named.items() if value)
     return f"{milliseconds(lost.total_ms)} per rank" + (f" ({parts})" if parts else "")
 

@@ -1,7 +1,8 @@
 """What a reader of a summary should be told without looking for it."""
 
 from hops.metrics import Summary
-from hops.report.wording import milliseconds, percent, size
+from hops.metrics.summary import RankSummary
+from hops.report.wording import count, milliseconds, percent, size
 
 _NEARLY_FULL = 0.95
 _MUCH_CONTENTION = 0.05
@@ -14,16 +15,30 @@ def warnings(summary: Summary) -> tuple[str, ...]:
 
 
 def _memory(summary: Summary) -> list[str]:
-    said = []
-    for rank in summary.ranks:
-        if rank.memory is None or rank.memory.capacity_bytes is None:
-            continue
-        peak, capacity = rank.memory.peak_bytes, rank.memory.capacity_bytes
-        if peak > capacity:
-            said.append(f"rank {rank.rank} ({rank.device}) needs {size(peak)} and has {size(capacity)}")
-        elif peak > _NEARLY_FULL * capacity:
-            said.append(f"rank {rank.rank} ({rank.device}) is nearly full: {size(peak)} of {size(capacity)}")
-    return said
+    """One sentence about devices that are too small and one about those nearly full, each naming the tightest."""
+    tight = sorted(filter(_bounded, summary.ranks), key=_fullness, reverse=True)
+    over = [rank for rank in tight if _fullness(rank) > 1]
+    nearly = [rank for rank in tight if _NEARLY_FULL < _fullness(rank) <= 1]
+    return [*_of_memory(over, "needs", "and has"), *_of_memory(nearly, "is nearly full:", "of")]
+
+
+def _of_memory(ranks: list[RankSummary], verb: str, against: str) -> list[str]:
+    if not ranks:
+        return []
+    worst, others = ranks[0], len(ranks) - 1
+    assert worst.memory is not None, "bounded"
+    peak, capacity = size(worst.memory.peak_bytes), size(worst.memory.capacity_bytes or 0)
+    likewise = f", as {count(others, 'other rank')}" if others else ""
+    return [f"rank {worst.rank} ({worst.device}) {verb} {peak} {against} {capacity}{likewise}"]
+
+
+def _bounded(rank: RankSummary) -> bool:
+    return rank.memory is not None and rank.memory.capacity_bytes is not None
+
+
+def _fullness(rank: RankSummary) -> float:
+    assert rank.memory is not None, "bounded"
+    return rank.memory.peak_bytes / (rank.memory.capacity_bytes or 1)
 
 
 def _mfu(summary: Summary) -> list[str]:
