@@ -173,4 +173,33 @@ def test_a_bar_fills_by_eighths_and_never_leaves_its_width():
     assert [bar(fraction, 2) for fraction in (-1, 0, 1 / 16, 0.5, 1, 9)] == ["  ", "  ", "▏ ", "█ ", "██", "██"]
 
 
-GOLDEN = ""
+GOLDEN = """\
+gpipe (simulated): 4 ranks, 4 stages, 4 microbatches
+
+iteration     372.6 ms (p50 372.6, p99 372.6; 2 iterations, 1 left out)
+throughput    10.74 microbatches/s, 42.94 samples/s, 87,944 tokens/s
+latency       261.6 ms (p50 261.6, p99 306.6) per microbatch
+MFU           3.2 %
+exposed       38.25 ms per rank (messages 8.25, reductions 9.72, others 20.27)
+busiest link  node1 nic: 2.1 % of its bandwidth, in use 2.4 %
+
+bubble of     %  warm-up/cool-down  imbalance  messages  fault  after
+─────────────────────────────────────────────────────────────────────
+pipeline   55.4               26.2       26.7       2.5      -      -
+iteration  58.4               23.7       24.2       2.2      -    8.3
+
+phases  warm-up  steady  cool-down  reductions  optimizer  host  other
+──────────────────────────────────────────────────────────────────────
+ms        43.30   150.0      143.3       30.00       5.00  1.00      -
+
+                                exposed   span      in
+rank  device  use %                  ms     ms  flight        peak GiB
+──────────────────────────────────────────────────────────────────────
+0     H100    ███▍        33.5    37.70  336.6       4  10.00 of 80.00
+1     H100    ███▍        33.5    38.80  304.4       4  10.00 of 80.00
+2     H100    ██████▋     65.8    35.50  272.2       4  10.00 of 80.00
+3     H100    ███▍        33.5    41.00  150.0       4  10.00 of 80.00
+
+! work is uneven: ranks idle 26.7 % of the pipeline's time because rank 2 (H100)
+has the most to do; another partition would help
+"""
