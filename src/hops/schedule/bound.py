@@ -76,19 +76,33 @@ def lower_bound(profile: Profile) -> Bound:
 def bound_of(instance: Instance) -> Bound:
     """The bound of an instance; see `lower_bound`."""
     _check_memory(instance)
-    stages, ranks, size = instance.num_stages, instance.num_ranks, instance.size
-    window = np.empty((stages, stages), dtype=np.int64)
-    pending = np.empty(stages, dtype=np.int64)
-    limits.fast(*instance.arrays, window, pending)
-    forward, backward, after_forward, after_backward = (np.empty((stages, size), dtype=np.int64) for _ in range(4))
-    earliest.fast(*instance.arrays, window, pending, forward, backward)
-    latest.fast(*instance.arrays, window, pending, after_forward, after_backward)
-    paths = (forward, backward, after_forward, after_backward)
-    jackson, trade = np.zeros(ranks, dtype=np.int64), np.zeros(ranks, dtype=np.int64)
+    window, pending = _limits(instance)
+    heads = _empty(instance), _empty(instance)
+    earliest.fast(*instance.arrays, window, pending, *heads)
+    paths = (*heads, *tails(instance))
+    jackson, trade = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
     one_machine.fast(*instance.arrays, pending, *paths, jackson)
     deferral.fast(*instance.arrays, pending, *paths, trade)
     columns = zip(_loads(instance).tolist(), jackson.tolist(), trade.tolist(), strict=True)
     return Bound(ranks=tuple(RankBound(load_ns=a, one_machine_ns=b, deferral_ns=c) for a, b, c in columns))
+
+
+def tails(instance: Instance) -> tuple[IntArray, IntArray]:
+    """The least time from the end of each forward, and of each I, to the end; shapes (stages, size), last first."""
+    ways = _empty(instance), _empty(instance)
+    latest.fast(*instance.arrays, *_limits(instance), *ways)
+    return ways
+
+
+def _limits(instance: Instance) -> tuple[IntArray, IntArray]:
+    window = np.empty((instance.num_stages, instance.num_stages), dtype=np.int64)
+    pending = np.empty(instance.num_stages, dtype=np.int64)
+    limits.fast(*instance.arrays, window, pending)
+    return window, pending
+
+
+def _empty(instance: Instance) -> IntArray:
+    return np.empty((instance.num_stages, instance.size), dtype=np.int64)
 
 
 def _loads(instance: Instance) -> IntArray:

@@ -1,0 +1,16 @@
+"""Searches for the program with the shortest makespan, and certifies how far from the limit it is."""
+
+from hops.schedule.search.driver import Certificate, Result, iterations_for, search
+from hops.schedule.search.profiles import NamedProfile, profile_from_json, read_profiles
+from hops.schedule.search.report import search_report
+
+__all__ = [
+    "Certificate",
+    "NamedProfile",
+    "Result",
+    "iterations_for",
+    "profile_from_json",
+    "read_profiles",
+    "search",
+    "search_report",
+]
