@@ -6,7 +6,8 @@ from pathlib import Path
 import hops
 
 LAYERS = [
-    "units errors",
+    "errors",
+    "units",
     "actions registry draws files",
     "trace cluster model",
     "schedule faults cost metrics",
