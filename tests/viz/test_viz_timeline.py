@@ -14,6 +14,7 @@ from hops.trace import Stream
 from hops.viz import draw_timeline
 from hops.viz.canvas import blank
 from hops.viz.memory import full_scale
+from hops.viz.style import ALERT
 from hops.viz.timeline import MEMORY, paint_timeline, timeline_scene, timeline_sheet
 from hops.viz.window import choose_window
 
@@ -166,6 +167,18 @@ def test_memory_is_left_out_when_it_is_unknown_and_says_peak_and_capacity_when_k
     with timeline(trace, facts_of(trace, memory=False)) as (figure, _):
         assert artists(figure, "memory") == []
         assert not any("peak" in text.get_text() for text in figure.axes[0].texts)
+
+
+def test_a_peak_above_the_capacity_is_red_and_the_strip_shows_where_the_capacity_lies():
+    trace = CASES["8 ranks, 3 chunks, long names"]
+    with timeline(trace) as (figure, scene):
+        colours = {text.get_text(): text.get_color() for text in figure.axes[0].texts if "peak" in text.get_text()}
+        limits = artists(figure, "capacity")[0].get_segments()
+    full = full_scale(scene.curves)
+    assert {colour == ALERT for text, colour in colours.items() if "of 24 GiB" in text} == {True}
+    assert {colour == ALERT for text, colour in colours.items() if "of 80 GiB" in text} == {False}
+    height = (MEMORY[1] - MEMORY[0]) * 24 * 2**30 / full
+    assert [line[0][1] for line in limits] == pytest.approx([rank + MEMORY[1] - height for rank in (1, 2, 4, 5, 7)])
 
 
 def test_a_fault_is_hatched_over_its_lane_and_named_in_the_legend():

@@ -113,7 +113,7 @@ def _paint_block(axes: "Axes", block: Block, lanes: Lanes, lane_in: float) -> No
     draw_boxes(axes, drawn_rows(block.trace, block.window), lanes, block.window)
     draw_faults(axes, faults_in(block.trace, block.window), lanes, block.window)
     draw_iteration_starts(axes, lanes, block.num_ranks, block.window, named=False)
-    write_lane_texts(axes, lane_names(block.trace, lane_in), lanes, side="left")
+    write_lane_texts(axes, lane_names(block.trace, lane_in), lanes, side="left", at=sum(BOXES) / 2)
     above: dict[str, Any] = {
         "xycoords": axes.get_yaxis_transform(),
         "textcoords": "offset points",

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hops.trace import Trace, TraceMeta
 from hops.viz.canvas import shorten, text_width_in
 from hops.viz.lanes import Lanes, chunk_of_stage
-from hops.viz.style import QUIET, SMALL_PT, TEXT_PT, TITLE_PT
+from hops.viz.style import ALERT, INK, QUIET, SMALL_PT, TEXT_PT, TITLE_PT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,9 +126,20 @@ def _rank_name(meta: TraceMeta, rank: int) -> str:
     return f"rank {rank}, stages {', '.join(stages)}"
 
 
-def write_lane_texts(axes: "Axes", texts: Sequence[str], lanes: Lanes, *, side: str, at: float = 0.5) -> None:
-    """One text beside each lane; every second, third ... where lanes are too thin for all."""
-    size_pt = min(TEXT_PT if side == "left" else SMALL_PT, 0.85 * lanes.pt_per_y)
+def write_lane_texts(
+    axes: "Axes",
+    texts: Sequence[str],
+    lanes: Lanes,
+    *,
+    side: Literal["left", "right"],
+    at: float,
+    alert: Sequence[int] = (),
+) -> None:
+    """One text beside each lane, red on those in `alert`; every second, third ... where lanes are too thin for all.
+
+    `at` is where on the lane, as a fraction of it from its top.
+    """
+    size_pt = max(min(TEXT_PT if side == "left" else SMALL_PT, 0.85 * lanes.pt_per_y), _SMALLEST_PT)
     every = max(1, -int(-_SMALLEST_PT // (0.85 * lanes.pt_per_y)))
     x, shift, align = (0.0, -6, "right") if side == "left" else (1.0, 6, "left")
     for rank in range(0, len(texts), every):
@@ -140,7 +151,8 @@ def write_lane_texts(axes: "Axes", texts: Sequence[str], lanes: Lanes, *, side: 
             textcoords="offset points",
             ha=align,
             va="center",
-            fontsize=max(size_pt, _SMALLEST_PT),
+            fontsize=size_pt,
+            color=ALERT if rank in alert else INK,
             annotation_clip=False,
         )
 

@@ -136,8 +136,12 @@ def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
     if scene.curves:
         draw_memory(axes, scene.curves, lanes, MEMORY, window)
         at = sum(MEMORY) / 2 if sheet.body_in / num_ranks >= TWO_LINES_FROM_IN else 0.5
-        write_lane_texts(axes, [curve.label for curve in scene.curves], lanes, side="right", at=at)
-    write_lane_texts(axes, lane_names(scene.trace, sheet.body_in / num_ranks), lanes, side="left")
+        too_full = [rank for rank, curve in enumerate(scene.curves) if not curve.fits]
+        peaks = [curve.label for curve in scene.curves]
+        write_lane_texts(axes, peaks, lanes, side="right", at=at, alert=too_full)
+    write_lane_texts(
+        axes, lane_names(scene.trace, sheet.body_in / num_ranks), lanes, side="left", at=sum(lanes.boxes) / 2
+    )
     sheet.write_headings(figure, scene.title, scene.subtitle)
     sheet.add_legend(figure, _handles(scene))
 
