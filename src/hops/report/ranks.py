@@ -14,7 +14,7 @@ from hops.report.wording import bar, gibibytes, number
 
 MAX_ROWS = 16
 _BAR_WIDTH = 10
-_DEVICE_WIDTH = 14
+_DEVICE_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ def _imbalance(summary: Summary) -> list[str]:
     busiest = max(summary.ranks, key=lambda rank: rank.busy_ms)
     sentence = (
         f"work is uneven: ranks idle {percent(lost)} of the pipeline's time because rank {busiest.rank} "
-        f"({busiest.device}) has the most to do; another partition would help"
+        f"({busiest.device}) has the most to do; give it less, or a faster device"
     )
     return [sentence]
 

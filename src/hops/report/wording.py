@@ -38,8 +38,8 @@ def size(value: int) -> str:
 
 
 def gibibytes(value: float) -> str:
-    """Bytes as a number of GiB, without the unit."""
-    return number(value / _GIB)
+    """Bytes as a number of GiB, without the unit: `26.4`, `0.93`."""
+    return f"{value / _GIB:.1f}" if value >= 10 * _GIB else f"{value / _GIB:.2f}"
 
 
 def bar(fraction: float, width: int) -> str:
