@@ -57,8 +57,9 @@ def warm_up(
         extra[stage] = count
         ready = max(ready, time) + backward[stage]
     for stage in range(1, last + 1):
-        if extra[stage] + 1 < size:
-            extra[stage] = min(extra[stage], max(extra[stage - 1] - 1, 0))
+        extra[stage] = min(extra[stage], extra[stage - 1])
+        if extra[stage] > 0 and extra[stage] + 1 < size:
+            extra[stage] = min(extra[stage], extra[stage - 1] - 1)
 
 
 @kernel
