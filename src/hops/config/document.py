@@ -95,7 +95,9 @@ def parse(text: str, *, name: str) -> Document:
     """
     top = Place.at(name, 1, 1)
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        yaml = YAML(typ="safe", pure=True)
+        yaml.composer.warn_double_anchors = False  # YAML lets a later anchor take the name of an earlier one
+        node = yaml.compose(text)
         if node is None:
             return _refused(top, "the document is empty, expected a mapping; `hops init` writes a starter")
         reader = _Reader(name)
