@@ -71,6 +71,11 @@ def test_hosts_are_processes_and_ranks_are_threads_by_name(tmp_path):
     ]
 
 
+def test_no_thread_is_numbered_0_or_as_its_process_since_viewers_treat_those_differently(tmp_path):
+    places = {(e["pid"], e["tid"]) for e in written(PIPELINE, tmp_path) if e["ph"] == "X"}
+    assert all(tid > 0 and tid != pid for pid, tid in places)
+
+
 def test_ranks_of_one_host_share_a_process(tmp_path):
     meta = TraceMeta(
         source="simulated",

@@ -63,12 +63,15 @@ def _processes(trace: Trace) -> list[int]:
 
 
 def _threads(trace: Trace) -> list[int]:
-    """Thread number of every row, such that rows of one thread do not overlap (slices of a thread must nest)."""
+    """Thread number of every row, such that rows of one thread do not overlap (slices of a thread must nest).
+
+    Numbers start at 1000, since viewers give thread 0 and the thread numbered as its process a meaning of their own.
+    """
     free: dict[int, list[int]] = {}  # first thread of the group -> when each lane becomes free
     threads = []
     rows = zip(trace.rank.tolist(), trace.stream.tolist(), trace.start_ns.tolist(), trace.end_ns.tolist(), strict=True)
     for rank, stream, start, end in rows:
-        group = (rank * len(_GROUP_NAMES) + _GROUPS[Stream(stream)]) * _LANES
+        group = (1 + rank * len(_GROUP_NAMES) + _GROUPS[Stream(stream)]) * _LANES
         lanes = free.setdefault(group, [])
         lane = next((n for n, until in enumerate(lanes) if until <= start), len(lanes))
         lanes[lane : lane + 1] = [end]
@@ -83,7 +86,7 @@ def _titles(trace: Trace, threads: Sequence[int]) -> Iterator[str]:
         yield _title("process_sort_index", process, 0, f'"sort_index":{process}')
     for thread in sorted(set(threads)):
         place, lane = divmod(thread, _LANES)
-        rank, group = divmod(place, len(_GROUP_NAMES))
+        rank, group = divmod(place - 1, len(_GROUP_NAMES))
         name = f"rank {rank} {trace.meta.devices[rank]}{_GROUP_NAMES[group]}{f' {lane + 1}' if lane else ''}"
         yield _title("thread_name", processes[rank], thread, f'"name":{json.dumps(name)}')
         yield _title("thread_sort_index", processes[rank], thread, f'"sort_index":{thread}')
