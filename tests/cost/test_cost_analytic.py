@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hops.actions import ACTION_OPS, Op
 from hops.cost import AnalyticCosts, DeviceRates, balanced_partition
 from hops.cost.rates import FIXED_TIMES
-from hops.cost.terms import backward_terms, forward_terms, gemm_seconds, pass_seconds
+from hops.cost.terms import backward_terms, forward_terms, gemm_seconds, traffic_seconds
 from hops.errors import UsageError
 from hops.model import (
     Gemm,
@@ -22,6 +22,7 @@ from hops.model import (
     Pass,
     StageMemory,
     StageSlice,
+    Transformer,
     get_model,
     stage_work,
 )
@@ -84,7 +85,27 @@ def test_ten_launches_take_ten_times_one():
 
 
 def test_a_pass_takes_its_bytes_over_the_attained_bandwidth():
-    assert pass_seconds(Pass(name="x", bytes=1700, calls=2), RATES) == pytest.approx(2 * 1700 / (2e12 * 0.85))
+    assert traffic_seconds(Pass(name="x", bytes=1700, calls=2), RATES) == pytest.approx(2 * 1700 / (2e12 * 0.85))
+
+
+@pytest.mark.parametrize(
+    ("working_set", "hits"), [(0, 0.0), (1, 1.0), (40e6, 1.0), (50e6, 0.75), (60e6, 0.5), (80e6, 0.0), (1e12, 0.0)]
+)
+def test_a_tensor_that_fits_the_cache_is_passed_over_faster(working_set, hits):
+    rates = replace(RATES, cache_bytes=40e6, cache_speedup=4.0)
+    kernel = Pass(name="x", bytes=1700, working_set=int(working_set))
+    expected = traffic_seconds(kernel, RATES) * (1 - hits + hits / 4)
+    assert traffic_seconds(kernel, rates) == pytest.approx(expected)
+
+
+def test_a_cache_speeds_up_scores_of_short_sequences_only():
+    """8 heads: 17 MB of scores at 1024 tokens, 268 MB at 4096."""
+    cached = replace(RATES, cache_bytes=40e6)
+    model = Transformer.gpt(layers=1, hidden=1024, heads=8, vocab=100, max_positions=4096)
+    part, how = StageSlice(layers=1, embedding=False, head=False), Implementation(attention="unfused")
+    short, long = (stage_work(model, part, Microbatch(sequence_length=s), how) for s in (1024, 4096))
+    assert forward_terms(short, cached)["softmax"] == pytest.approx(forward_terms(short, RATES)["softmax"] / 2)
+    assert forward_terms(long, cached)["softmax"] == forward_terms(long, RATES)["softmax"]
 
 
 def test_dispatch_of_layers_is_what_their_work_does_not_hide():
@@ -209,14 +230,19 @@ def test_rates_and_fixed_times_k_times_as_good_divide_every_time_by_k(factor):
         assert fast.seconds(stage, op) == pytest.approx(slow.seconds(stage, op) / factor)
 
 
-BETTER = {"peak_flop_per_s": 2.0, "memory_bandwidth": 2.0, "gemm_efficiency": 1.2, "memory_efficiency": 1.1} | {
-    name: 0.5 for name in FIXED_TIMES if name != "optimizer_launch_s"
-}
+BETTER = {
+    "peak_flop_per_s": 2.0,
+    "memory_bandwidth": 2.0,
+    "gemm_efficiency": 1.2,
+    "memory_efficiency": 1.1,
+    "cache_bytes": 2.0,
+    "cache_speedup": 2.0,
+} | {name: 0.5 for name in FIXED_TIMES if name != "optimizer_launch_s"}
 
 
 @pytest.mark.parametrize("name", BETTER)
 def test_every_rate_and_fixed_time_has_an_effect_and_a_better_device_is_never_slower(name):
-    base = replace(FLOORS, gemm_ramp_s=2e-6, forward_layer_floor_s=1.0e-4, backward_layer_floor_s=5e-4)
+    base = replace(FLOORS, cache_bytes=4e6, gemm_ramp_s=2e-6, forward_layer_floor_s=1.0e-4, backward_layer_floor_s=5e-4)
     bounds = [base, replace(base, forward_layer_floor_s=5e-3, backward_layer_floor_s=50e-3)]  # by work, by dispatch
     gains = []
     for rates in bounds:
@@ -270,6 +296,7 @@ def test_a_first_stage_that_does_not_split_does_all_in_w_and_frees_nothing_befor
             lambda: replace(RATES, gemm_efficiency=1.5),
             "gemm_efficiency of a device must be above 0 and at most 1, but got 1.5",
         ),
+        (lambda: replace(RATES, cache_speedup=0.5), "cache_speedup of a device must be at least 1, but got 0.5"),
         (lambda: replace(RATES, launch_s=-1.0), "launch_s of a device must be a number of at least 0, but got -1.0"),
         (
             lambda: replace(RATES, memory_bandwidth=float("inf")),

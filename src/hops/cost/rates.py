@@ -11,6 +11,8 @@ Engineering, "maximum achievable matmul FLOPS", 2024). Power-limited cards reach
 MEMORY_EFFICIENCY = 0.85
 """Attained over peak bandwidth of streaming kernels: 0.8 to 0.92 on NVIDIA GPUs (Deakin et al. 2018, BabelSTREAM)."""
 
+CACHE_SPEEDUP = 2.0
+"""Of a pass over a tensor that the cache holds: what it reads hits, what it writes still goes to memory."""
 FIXED_TIMES = (
     "gemm_ramp_s",
     "forward_layer_floor_s",
@@ -34,6 +36,8 @@ class DeviceRates:
         gemm_ramp_s: what each GEMM launch takes on top of its flops, while the device fills and drains; makes small
             GEMMs inefficient.
         memory_efficiency: part of the bandwidth that a pass over memory reaches.
+        cache_bytes: the last-level cache (L2); 0 counts all traffic as memory's.
+        cache_speedup: how much faster a pass over a tensor in the cache is.
         forward_layer_floor_s, backward_layer_floor_s: the host's time to dispatch one layer, whatever its size.
         embedding_floor_s, head_floor_s: the host's time to dispatch what only the first stage does, and only the last.
         batch_load_s: the host's time to fetch a microbatch, on first and last stage before F.
@@ -46,6 +50,8 @@ class DeviceRates:
     gemm_efficiency: float = GEMM_EFFICIENCY
     gemm_ramp_s: float = 0.0
     memory_efficiency: float = MEMORY_EFFICIENCY
+    cache_bytes: float = 0.0
+    cache_speedup: float = CACHE_SPEEDUP
     forward_layer_floor_s: float = 0.0
     backward_layer_floor_s: float = 0.0
     embedding_floor_s: float = 0.0
@@ -59,7 +65,8 @@ class DeviceRates:
             self._check(name, "a positive number", ok=getattr(self, name) > 0)
         for name in ("gemm_efficiency", "memory_efficiency"):
             self._check(name, "above 0 and at most 1", ok=0 < getattr(self, name) <= 1)
-        for name in FIXED_TIMES:
+        self._check("cache_speedup", "at least 1", ok=self.cache_speedup >= 1)
+        for name in ("cache_bytes", *FIXED_TIMES):
             self._check(name, "a number of at least 0", ok=getattr(self, name) >= 0)
 
     def _check(self, name: str, expected: str, *, ok: bool) -> None:

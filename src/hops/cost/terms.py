@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hops.cost.rates import DeviceRates
-from hops.model import Gemm, Kernel, Pass, StageWork
+from hops.model import Gemm, Kernel, StageWork
 
 
 def gemm_seconds(gemm: Gemm, rates: DeviceRates) -> float:
@@ -14,17 +14,26 @@ def gemm_seconds(gemm: Gemm, rates: DeviceRates) -> float:
     reaches half of the rate.
     """
     compute = gemm.flop / gemm.calls / rates.flop_per_s + rates.gemm_ramp_s
-    return gemm.calls * max(compute, gemm.bytes / rates.bytes_per_s)
+    return max(gemm.calls * compute, traffic_seconds(gemm, rates))
 
 
-def pass_seconds(kernel: Pass, rates: DeviceRates) -> float:
-    """Bytes over bandwidth."""
-    return kernel.total_bytes / rates.bytes_per_s
+def traffic_seconds(kernel: Kernel, rates: DeviceRates) -> float:
+    """Bytes / bandwidth x (1 - hits + hits / cache speedup), hits being the part of the tensor still in the cache.
+
+    A tensor up to the cache's size is found there by the next kernel; one of twice the size is gone before it is read
+    again (least recently used goes first); linear in between.
+    """
+    hits = min(1.0, max(0.0, 2 - kernel.working_set / rates.cache_bytes)) if _may_hit(kernel, rates) else 0.0
+    return kernel.total_bytes / rates.bytes_per_s * (1 - hits + hits / rates.cache_speedup)
+
+
+def _may_hit(kernel: Kernel, rates: DeviceRates) -> bool:
+    return kernel.working_set > 0 and rates.cache_bytes > 0
 
 
 def kernel_seconds(kernel: Kernel, rates: DeviceRates) -> float:
     """Time on the device of all calls of a kernel."""
-    return gemm_seconds(kernel, rates) if isinstance(kernel, Gemm) else pass_seconds(kernel, rates)
+    return gemm_seconds(kernel, rates) if isinstance(kernel, Gemm) else traffic_seconds(kernel, rates)
 
 
 def work_terms(kernels: Iterable[Kernel], rates: DeviceRates) -> Counter[str]:

@@ -70,7 +70,8 @@ class Normal(Distribution):
     @property
     def location(self) -> float:
         """Mean of the normal before truncation."""
-        return self.std * _untruncated(self.mean / self.std) if self.std > 0 else self.mean
+        untouched = self.mean >= 40 * self.std  # the share below 0 is less than the smallest float
+        return self.mean if untouched else self.std * _untruncated(self.mean / self.std)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """By rejection, in the order of the stream (at least one normal draw in ten is kept)."""

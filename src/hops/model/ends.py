@@ -58,7 +58,7 @@ def cross_entropy_forward(model: Transformer, batch: Microbatch, how: Implementa
     """
     unfused = how.element_bytes + 9 * FP32_BYTES
     per_logit = unfused if how.cross_entropy == "unfused" else how.element_bytes
-    return (Pass(name="cross_entropy", bytes=batch.tokens * model.vocab * per_logit),)
+    return _logits_pass(per_logit, model, batch)
 
 
 def cross_entropy_backward(model: Transformer, batch: Microbatch, how: Implementation) -> Kernels:
@@ -68,4 +68,9 @@ def cross_entropy_backward(model: Transformer, batch: Microbatch, how: Implement
     """
     unfused = 3 * FP32_BYTES + how.element_bytes
     per_logit = unfused if how.cross_entropy == "unfused" else 2 * how.element_bytes
-    return (Pass(name="cross_entropy", bytes=batch.tokens * model.vocab * per_logit),)
+    return _logits_pass(per_logit, model, batch)
+
+
+def _logits_pass(per_logit: int, model: Transformer, batch: Microbatch) -> Kernels:
+    logits = batch.tokens * model.vocab
+    return (Pass(name="cross_entropy", bytes=logits * per_logit, working_set=logits * FP32_BYTES),)

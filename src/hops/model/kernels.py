@@ -12,6 +12,7 @@ class Gemm:
         batch: products in one launch (heads of attention).
         calls: launches of this kind.
         bytes: what one launch reads and writes.
+        working_set: bytes of the tensor that it shares with the kernels beside it; 0: it shares none, but streams.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Gemm:
     batch: int = 1
     calls: int = 1
     bytes: int
+    working_set: int = 0
 
     @classmethod
     def dense(cls, name: str, *, rows: int, columns: int, inner: int, element_bytes: int, batch: int = 1) -> "Gemm":
@@ -46,11 +48,13 @@ class Pass:
         name: the term it belongs to.
         calls: times that `bytes` are moved.
         bytes: read and written each time.
+        working_set: bytes of the tensor that it shares with the kernels beside it; 0: it shares none, but streams.
     """
 
     name: str
     calls: int = 1
     bytes: int
+    working_set: int = 0
 
     @property
     def flop(self) -> int:

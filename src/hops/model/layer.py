@@ -5,7 +5,7 @@ I sbh(24h + 8s), W 24sbh^2, with s the sequence length, b samples, h hidden. Pas
 Megatron-LM's code (core/transformer, `transformer-impl local`, fused bias + GeLU and bias + dropout + add).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hops.model.implementation import Implementation, Microbatch
 from hops.model.kernels import Gemm, Kernels, Pass
@@ -101,7 +101,8 @@ def _score_products(model: Transformer, batch: Microbatch, how: Implementation, 
         batch=batch.samples * model.heads,
         element_bytes=how.element_bytes,
     )
-    return (product,) * products
+    shared = replace(product, working_set=how.element_bytes * scores_elements(model, batch))
+    return (shared,) * products
 
 
 def _flash(model: Transformer, batch: Microbatch, how: Implementation, *, products: int, tensors: int) -> Kernels:
@@ -131,7 +132,7 @@ def scores_elements(model: Transformer, batch: Microbatch) -> int:
 def _softmax_forward(model: Transformer, batch: Microbatch, how: Implementation) -> Pass:
     """Mask and softmax each read and write the scores; dropout does as well and writes a byte of mask."""
     per_element = 4 * how.element_bytes + (2 * how.element_bytes + 1 if how.dropout else 0)
-    return Pass(name="softmax", bytes=per_element * scores_elements(model, batch))
+    return _score_pass(per_element, model, batch, how)
 
 
 def _softmax_backward(model: Transformer, batch: Microbatch, how: Implementation) -> Pass:
@@ -141,7 +142,12 @@ def _softmax_backward(model: Transformer, batch: Microbatch, how: Implementation
     back: 10 moves (torch/csrc/autograd/functions/tensor.cpp, CopySlices).
     """
     per_element = (3 + 10) * how.element_bytes + (2 * how.element_bytes + 1 if how.dropout else 0)
-    return Pass(name="softmax", bytes=per_element * scores_elements(model, batch))
+    return _score_pass(per_element, model, batch, how)
+
+
+def _score_pass(per_element: int, model: Transformer, batch: Microbatch, how: Implementation) -> Pass:
+    elements = scores_elements(model, batch)
+    return Pass(name="softmax", bytes=per_element * elements, working_set=how.element_bytes * elements)
 
 
 def elementwise_forward(model: Transformer, batch: Microbatch, how: Implementation) -> Pass:
@@ -173,9 +179,13 @@ def elementwise_backward(model: Transformer, batch: Microbatch, how: Implementat
 
 
 def _elementwise(moves: int, model: Transformer, batch: Microbatch, how: Implementation) -> Pass:
-    """Element moves in bytes, and one byte of mask per hidden element for each of two dropouts."""
+    """Element moves in bytes, and one byte of mask per hidden element for each of two dropouts.
+
+    Its kernels share tensors of tokens x hidden, mostly two that are read and one that is written.
+    """
     masks = 2 * model.hidden if how.dropout else 0
-    return Pass(name="elementwise", bytes=batch.tokens * (moves * how.element_bytes + masks))
+    shared = 3 * batch.tokens * model.hidden * how.element_bytes
+    return Pass(name="elementwise", bytes=batch.tokens * (moves * how.element_bytes + masks), working_set=shared)
 
 
 def gradient_accumulation(parameters: int, how: Implementation) -> Pass:
