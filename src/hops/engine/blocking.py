@@ -2,9 +2,9 @@
 
 A rank posts a send when the action that produced it ends, and a receive when its next action needs one. With `fused`
 pairs (Megatron-LM's send_forward_recv_backward and its kin) it posts, together with a send, the next receive that it
-needs before it sends again: from the same peer with one stage per rank, from any peer with several, as Megatron-LM's
-interleaved schedule does. A policy's ranks receive whatever is offered while they are idle, since nobody knows what
-they will ask for.
+needs before it sends again, if that comes from the same peer. With several stages per rank, fused exchanges take all
+directions at once (Megatron-LM's send_forward_backward_recv_forward_backward): while a rank communicates it receives
+whatever is offered. So does a policy's rank while it is idle, since nobody knows what it will ask for.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from hops.engine.run import Run
 from hops.engine.settings import P2P, Settings
 from hops.engine.wiring import Wiring
 
-ANY = -2  # a policy's rank receives from anybody
+ANY = -2  # the rank receives from anybody
 NOBODY = -1
 
 
@@ -37,11 +37,11 @@ class BlockingRun(Run):
         super().__init__(order, wiring, costs, network, settings)
         ranks = wiring.shape.num_ranks
         self._fused = settings.p2p is P2P.BLOCKING_FUSED
-        self._any_peer = wiring.shape.num_stages > ranks
+        self._all_directions = self._fused and wiring.shape.num_stages > ranks
         self._outstanding = [0] * ranks  # transfers the rank has posted or carries out
         self._offers: list[list[_Offer]] = [[] for _ in range(ranks)]  # by receiving rank, first posted first
         self._wanted: list[set[tuple[int, int]]] = [set() for _ in range(ranks)]  # (iteration, key) posted receives
-        self._open_to = [NOBODY] * ranks  # whom a policy's rank receives from, besides
+        self._open_to = [NOBODY] * ranks  # whom the rank receives from, besides
 
     def advance(self, rank: int) -> None:
         if self.busy[rank] or self.left[rank] or self._outstanding[rank]:
@@ -51,7 +51,7 @@ class BlockingRun(Run):
         if action is None:
             if self.order.is_done(rank):
                 self.end_iteration(rank)
-            else:
+            else:  # a policy that waits for something to come
                 self._open(rank, ANY)
         elif self.order.can_start(iteration, rank, action):
             self._open_to[rank] = NOBODY
@@ -79,22 +79,25 @@ class BlockingRun(Run):
     def _want_with(self, rank: int, iteration: Iteration, peer: int) -> None:
         """Post the receive that is fused with a send to `peer`, if there is one."""
         key = self.order.next_receive(rank, iteration)
-        if key is None:
+        if self.order.is_policy:
             self._open(rank, peer)
-        elif self._any_peer or self._source(key) == peer:
+        elif self._all_directions:
+            self._open(rank, ANY)
+        elif key is not None and self._source(key) == peer:
             self._want(rank, iteration, key)
 
     def _want(self, rank: int, iteration: Iteration, key: int) -> None:
         """Post a receive; the rank is busy until it is there."""
         self._wanted[rank].add((iteration.number, key))
         self._outstanding[rank] += 1
+        if self._all_directions:
+            self._open_to[rank] = ANY
         self._match(rank)
 
     def _open(self, rank: int, peer: int) -> None:
-        """Let a policy's rank receive what is offered; it is not held up by that until something comes."""
-        if self.order.is_policy:
-            self._open_to[rank] = peer
-            self._match(rank)
+        """Let the rank receive what is offered; it is not held up by that until something comes."""
+        self._open_to[rank] = peer
+        self._match(rank)
 
     def _match(self, rank: int) -> None:
         """Start the transfers to `rank` that both sides have posted."""
@@ -103,7 +106,7 @@ class BlockingRun(Run):
             if posted in self._wanted[rank]:
                 self._wanted[rank].remove(posted)
             elif self._open_to[rank] in {ANY, self._ends(offer.action)[0]}:
-                self._open_to[rank] = NOBODY
+                self._open_to[rank] = ANY if self._all_directions else NOBODY
                 self._outstanding[rank] += 1
             else:
                 continue

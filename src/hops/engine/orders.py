@@ -46,6 +46,10 @@ class Order(ABC):
         """An action of the rank has ended."""
 
     @abstractmethod
+    def in_pair(self, rank: int) -> bool:
+        """Whether the action taken last has opened a pair, so that its output waits for the next action's end."""
+
+    @abstractmethod
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         """Key of the message the rank needs before it sends again, if it is known and not there yet."""
 
@@ -58,6 +62,7 @@ class FixedOrder(Order):
     def __init__(self, program: Program, wiring: Wiring) -> None:
         self._ranks = program.ranks
         self._position = [0] * len(program.ranks)
+        self._opens = [set(positions) for positions in program.pairs] or [set[int]() for _ in program.ranks]
         self._needs = wiring.needs
         self._wiring = wiring
 
@@ -71,7 +76,17 @@ class FixedOrder(Order):
     def can_start(self, iteration: Iteration, rank: int, action: Action) -> bool:
         stage, op, microbatch = action
         base = self._needs[stage][op]
+        if base >= 0 and not iteration.arrived[base + microbatch]:
+            return False
+        position = self._position[rank]
+        if position not in self._opens[rank]:
+            return True
+        stage, op, microbatch = self._ranks[rank][position + 1]
+        base = self._needs[stage][op]
         return base < 0 or bool(iteration.arrived[base + microbatch])
+
+    def in_pair(self, rank: int) -> bool:
+        return self._position[rank] - 1 in self._opens[rank]
 
     def is_done(self, rank: int) -> bool:
         return self._position[rank] == len(self._ranks[rank])
@@ -229,6 +244,9 @@ class PolicyOrder(Order):
 
     def finished(self, rank: int, action: Action) -> None:
         self.views[rank].finish(action)
+
+    def in_pair(self, rank: int) -> bool:
+        return False
 
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         return None

@@ -36,6 +36,7 @@ class Run(ABC):
         self.links = Links(self.loop, network)
         self.recorder = Recorder()
         self.busy = bytearray(ranks)
+        self.held: dict[int, Action] = {}  # by rank: the first of a pair, whose output waits for the second
         self.left = bytearray(ranks)  # ranks that have ended their current iteration
         self.iterations: dict[int, Iteration] = {}
         self.steps: dict[int, Step] = {}
@@ -78,14 +79,33 @@ class Run(ABC):
         stage, op, microbatch = action
         self.recorder.row(_COMPUTE, iteration.number, stage, op, microbatch, start_ns, self.loop.now)
         self.busy[rank] = 0
-        base = self.wiring.brings[stage][op]
-        if base >= 0:
-            if self.wiring.local[stage][op]:
-                self.deliver(rank, iteration, base + microbatch)
-            else:
-                self.emit(iteration, action, base + microbatch)
         self.order.finished(rank, action)
+        if self.order.in_pair(rank):
+            self.held[rank] = action
+            self._take(rank)
+            return
+        self._pass_on(rank, iteration, action)
+        if rank in self.held:
+            self._pass_on(rank, iteration, self.held.pop(rank))
         self.loop.wake(rank)
+
+    def _take(self, rank: int) -> None:
+        """Start the rank's next action."""
+        action = self.order.peek(rank)
+        assert action is not None, "a pair has a second action"
+        self.order.take(rank)
+        self.start(rank, action)
+
+    def _pass_on(self, rank: int, iteration: Iteration, action: Action) -> None:
+        """Give an action's output to the stage that needs it."""
+        stage, op, microbatch = action
+        base = self.wiring.brings[stage][op]
+        if base < 0:
+            return
+        if self.wiring.local[stage][op]:
+            self.deliver(rank, iteration, base + microbatch)
+        else:
+            self.emit(iteration, action, base + microbatch)
 
     def transmit(self, iteration: Iteration, action: Action, key: int) -> None:
         """Put an action's output on its links now; `received` is called at its delivery."""

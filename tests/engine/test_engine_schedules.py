@@ -1,0 +1,79 @@
+"""Built-in schedules through the engine: golden makespans, the evaluator's nanoseconds, and every way of sending."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hops.cluster import Network
+from hops.cost import FixedCosts
+from hops.engine import P2P, Settings, run_program
+from hops.errors import UsageError
+from hops.schedule import SCHEDULERS, Profile, StaticScheduler
+from hops.schedule.evaluate import evaluate
+from hops.trace import Stream
+
+STATIC = [name for name in SCHEDULERS.names() if issubclass(SCHEDULERS.get(name), StaticScheduler)]
+GOLDEN = {  # published.md section 3: F = I = W = 1 per chunk, no messages
+    "gpipe": (57, 213),
+    "1f1b": (57, 213),
+    "interleaved_1f1b": (105, 405),
+    "zb_h1": (51, 199),
+    "zb_v": (99, 391),
+    "v_half": (101, 401),
+    "dualpipe_v": (102, 398),
+}
+
+
+def built(name, ranks, microbatches, **profile):
+    scheduler = SCHEDULERS.get(name)()
+    shape = scheduler.shape(ranks, microbatches)
+    profile = Profile.uniform(shape, **profile)
+    scheduler.configure(profile)
+    return scheduler.program, profile
+
+
+def costs_of(profile):
+    return FixedCosts(
+        forward_s=profile.forward_s,
+        input_backward_s=profile.input_backward_s,
+        weight_backward_s=profile.weight_backward_s,
+        fused_backward_s=profile.fused_backward_s,
+    )
+
+
+@pytest.mark.parametrize(("name", "makespans"), GOLDEN.items())
+@pytest.mark.parametrize("size", [0, 1])
+def test_golden_makespans(name, makespans, size):
+    ranks, microbatches = ((4, 16), (8, 64))[size]
+    program, profile = built(name, ranks, microbatches, f=1e-3, i=1e-3, w=1e-3)
+    trace = run_program(program, costs_of(profile), Network.uniform(ranks))
+    assert trace.end_ns.max() == makespans[size] * 1_000_000
+
+
+@given(
+    name=st.sampled_from(STATIC),
+    ranks=st.integers(1, 5),
+    rounds=st.integers(1, 4),
+    times=st.tuples(*[st.integers(1, 30)] * 3),
+    hop=st.integers(0, 20),
+)
+@settings(deadline=None, max_examples=80)
+def test_engine_and_evaluator_agree_to_the_nanosecond(name, ranks, rounds, times, hop):
+    f, i, w = (each / 7e3 for each in times)
+    try:
+        program, profile = built(name, ranks, ranks * rounds, f=f, i=i, w=w, hop_s=hop / 3e4)
+    except UsageError:
+        return
+    trace = run_program(program, costs_of(profile), Network.uniform(ranks, latency_s=hop / 3e4)).of(Stream.COMPUTE)
+    found = evaluate(program, profile)
+    for rank in range(ranks):
+        mine = trace.where(trace.rank == rank)
+        assert mine.start_ns.tolist() == found.start_ns[rank].tolist()
+        assert mine.end_ns.tolist() == found.end_ns[rank].tolist()
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_every_built_in_runs_with_fused_blocking_messages(name):
+    """Which is what Megatron-LM issues; messages without time cost nothing there."""
+    program, profile = built(name, 4, 8, f=1e-3, i=1e-3, w=1e-3)
+    run_program(program, costs_of(profile), Network.uniform(4, latency_s=1e-4), Settings(p2p=P2P.BLOCKING_FUSED))
