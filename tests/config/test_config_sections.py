@@ -5,6 +5,8 @@ import pytest
 from hops.config import loads
 from hops.config.pipeline import per_stage
 from hops.draws import Constant, Empirical, Exponential, LogNormal, Normal, Pareto, Poisson, Weibull
+from hops.errors import SpecError
+from hops.schedule import SCHEDULERS, Scheduler
 
 SPEC = """\
 pipeline: {{microbatches: 8, stage_times: {{forward: {time}, backward: 2 ms}}}}
@@ -55,6 +57,34 @@ def test_stage_times_of_a_schedule_with_chunks_count_stages_and_not_ranks():
     spec = loads(four)
     assert spec.shape().num_ranks == 2
     assert len(spec.pipeline.stage_times.forward) == spec.shape().num_stages == 4
+
+
+class FromFile(Scheduler):
+    """A schedule of an outsider that reads a file."""
+
+    def __init__(self, *, file: str) -> None:
+        self.file = file
+
+    def configure(self, profile):
+        """Nothing to prepare."""
+
+    def next_actions(self, view):
+        return []
+
+
+def test_a_file_that_a_schedule_reads_lies_beside_the_spec(monkeypatch, tmp_path):
+    monkeypatch.setitem(SCHEDULERS._members, "from_file", FromFile)
+    override = "pipeline.schedule={name: from_file, file: order.txt}"
+    spec = loads(SPEC.format(time="1 ms"), overrides=[override], folder=tmp_path)
+    assert spec.pipeline.schedule.make().file == str(tmp_path / "order.txt")
+
+
+def test_a_schedule_that_needs_a_parameter_says_so(monkeypatch):
+    monkeypatch.setitem(SCHEDULERS._members, "from_file", FromFile)
+    with pytest.raises(SpecError) as caught:
+        loads(SPEC.format(time="1 ms"), name="s", overrides=["pipeline.schedule=from_file"])
+    what = "pipeline.schedule: missing, the schedule from_file needs file; add it"
+    assert str(caught.value) == f"--set pipeline.schedule=from_file: {what}"
 
 
 def test_a_link_may_be_named_or_stated_and_has_both_ways_by_default():

@@ -133,7 +133,7 @@ def test_what_the_starter_shows_in_comments_loads_when_made_active(first):
 
 
 def test_the_stage_times_of_the_starter_load_in_place_of_the_model():
-    text = uncommented(starter(), "stage_times").replace("model: gpt2-medium", "# model").replace("balanced ", "even ")
+    text = uncommented(starter(), "stage_times").replace("model: llama2-7b", "# model").replace("balanced ", "even ")
     assert loads(text).pipeline.stage_times.message == 8 * 2**20
 
 

@@ -75,7 +75,6 @@ Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
 Size = Annotated[int, Strict(), Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1)]
 Number = Annotated[float, Strict(), Field(ge=0, le=1e30), PlainSerializer(_plain_number)]
-Factor = Annotated[float, Strict(), Field(gt=0, le=1e6)]
 Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -5,10 +5,10 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_serializer, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo, model_serializer, model_validator
 
 from hops.config.document import Complaint
-from hops.config.fields import Name, Section, short_for
+from hops.config.fields import Name, Section, beside, short_for
 from hops.errors import HopsError
 from hops.schedule import SCHEDULERS, Scheduler
 from hops.units import shown
@@ -30,10 +30,12 @@ class ScheduleChoice(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _gather(cls, value: object) -> object:
+    def _gather(cls, value: object, info: ValidationInfo) -> object:
         if not isinstance(value, dict):
             return value
         own = {key: each for key, each in value.items() if key != "name"}
+        if isinstance(own.get("file"), str):  # as all files that a spec names
+            own["file"] = beside(own["file"], info)
         return {"parameters": own, **({"name": value["name"]} if "name" in value else {})}
 
     @model_serializer
@@ -79,7 +81,7 @@ class ScheduleChoice(Section):
     def _missing(self, known: dict[str, Parameter]) -> Iterator[Complaint]:
         for key, parameter in known.items():
             if parameter.default is Parameter.empty and key not in self.parameters:
-                yield Complaint(path=(key,), what=f"missing, the schedule {self.name} needs it; add it")
+                yield Complaint(path=(), what=f"missing, the schedule {self.name} needs {key}; add it")
 
     def _mistyped(self, known: dict[str, Parameter]) -> Iterator[Complaint]:
         hints = get_type_hints(SCHEDULERS.get(self.name).__init__)

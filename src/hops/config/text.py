@@ -62,11 +62,11 @@ simulation:
   seed: 0                   # the same seed gives the same run, byte for byte
 
 pipeline:
-  model: gpt2-medium        # `hops list models`; or a shape: {layers: 24, hidden: 1024, heads: 16, vocab: 50304}
+  model: llama2-7b          # `hops list models`; or a shape: {layers: 24, hidden: 1024, heads: 16, vocab: 50304}
   schedule: 1f1b            # `hops list schedules`; with parameters: {name: interleaved_1f1b, chunks: 2}
   microbatches: 16          # per iteration
-  microbatch_size: 4        # samples in each
-  partition: balanced       # layers per stage: even, balanced by cost on these devices, or a list such as [8, 8, 4, 4]
+  microbatch_size: 1        # samples in each
+  partition: balanced       # layers per stage: even, balanced by cost on these devices, or a list such as [10, 10, 6, 6]
   precision: bf16           # bf16, fp16 or fp32
   recompute: none           # none, selective or full
   p2p: overlapped           # overlapped, blocking, or blocking_fused as Megatron-LM does it
@@ -83,8 +83,8 @@ hardware:
     - name: fast
       devices: [{type: h100, count: 2}]     # `hops list devices`; figures can be replaced: {type: h100, memory: 64 GiB}
     - name: slow
-      devices: [l4, l4]
-  interconnect: ethernet-25 # between nodes; `hops list links`, or {bandwidth: 25 Gbit/s, latency: 30 us}
+      devices: [a100, a100]
+  interconnect: ethernet-100    # between nodes; `hops list links`, or {bandwidth: 25 Gbit/s, latency: 30 us}
   # links:
   #   - between: [fast, slow]
   #     latency: {distribution: pareto, mean: 50 us, alpha: 2.5}
