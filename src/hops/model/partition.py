@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from math import inf
 
+import numpy as np
+
+from hops.draws import FloatArray
 from hops.errors import UsageError
 
 LayerCost = Callable[[int, int, int], float]
@@ -66,35 +68,40 @@ class Partition:
         Among those, the one with the least sum of squared stage costs, so that the other stages are balanced as well.
         """
         _check_enough_layers(num_layers, num_stages)
-        bottleneck, _ = _cheapest_cuts(num_layers, num_stages, cost_of, max)
+        costs = np.full((num_stages, num_layers + 1, num_layers + 1), np.inf)
+        for stage in range(num_stages):
+            for start in range(num_layers):
+                costs[stage, start, start + 1 :] = [cost_of(stage, start, end) for end in range(start, num_layers)]
+        return cls.balanced_by_table(costs)
 
-        def squared(stage: int, first: int, last: int) -> float:
-            cost = cost_of(stage, first, last)
-            return cost * cost if cost <= bottleneck else inf
+    @classmethod
+    def balanced_by_table(cls, costs: FloatArray) -> "Partition":
+        """The same from a table, shape (stages, layers + 1, layers + 1).
 
-        _, cuts = _cheapest_cuts(num_layers, num_stages, squared, lambda total, cost: total + cost)
+        costs[stage, i, k] is the cost of a stage that holds layers i to k - 1, infinite where that is none.
+        """
+        num_stages, size, _ = costs.shape
+        _check_enough_layers(size - 1, num_stages)
+        bottleneck, _ = _cheapest_cuts(costs, np.maximum)
+        squares = np.where(costs <= bottleneck, costs * costs, np.inf)
+        _, cuts = _cheapest_cuts(squares, np.add)
         return cls(layers=tuple(end - start for start, end in zip((0, *cuts[:-1]), cuts, strict=True)))
 
 
-def _cheapest_cuts(
-    num_layers: int, num_stages: int, cost_of: LayerCost, join: Callable[[float, float], float]
-) -> tuple[float, tuple[int, ...]]:
+def _cheapest_cuts(costs: FloatArray, join: np.ufunc) -> tuple[float, tuple[int, ...]]:
     """Least joined cost of contiguous stages, and the layer after each stage's last, by dynamic programming.
 
-    best[n] is the least cost of the first stages holding the first n layers; O(stages x layers^2) calls of `cost_of`.
+    best[n] is the least cost of the first stages holding the first n layers; O(stages x layers^2).
     """
-    best = [0.0] + [inf] * num_layers
-    choices: list[list[int]] = []
-    for stage in range(num_stages):
-        reachable = range(stage + 1, num_layers - (num_stages - stage - 1) + 1)
-        following, choice = [inf] * (num_layers + 1), [0] * (num_layers + 1)
-        for end in reachable:
-            costs = ((join(best[start], cost_of(stage, start, end - 1)), start) for start in range(stage, end))
-            following[end], choice[end] = min(costs)
-        best = following
-        choices.append(choice)
-    ends = accumulate(reversed(choices[1:]), lambda end, choice: choice[end], initial=num_layers)
-    return best[num_layers], tuple(ends)[::-1]
+    best = np.full(costs.shape[1], np.inf)
+    best[0] = 0.0
+    choices = []
+    for of_stage in costs:
+        joined = join(best[:, None], of_stage)  # by first layer, layer after the last
+        choices.append(joined.argmin(axis=0))
+        best = joined.min(axis=0)
+    ends = accumulate(reversed(choices[1:]), lambda end, choice: int(choice[end]), initial=len(best) - 1)
+    return float(best[-1]), tuple(ends)[::-1]
 
 
 def _check_enough_layers(num_layers: int, num_stages: int) -> None:
