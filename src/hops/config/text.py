@@ -66,7 +66,7 @@ pipeline:
   schedule: 1f1b            # `hops list schedules`; with parameters: {name: interleaved_1f1b, chunks: 2}
   microbatches: 16          # per iteration
   microbatch_size: 1        # samples in each
-  partition: balanced       # layers per stage: even, balanced by cost on these devices, or a list such as [10, 10, 6, 6]
+  partition: balanced       # layers per stage: even, balanced by cost on the devices, or a list such as [10, 10, 6, 6]
   precision: bf16           # bf16, fp16 or fp32
   recompute: none           # none, selective or full
   p2p: overlapped           # overlapped, blocking, or blocking_fused as Megatron-LM does it
