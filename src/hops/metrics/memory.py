@@ -24,11 +24,6 @@ class StepFunction:
     def peak(self) -> int:
         return int(self.value.max(initial=self.initial))
 
-    @property
-    def peak_at_ns(self) -> int:
-        """When the peak is reached first; 0 if it is there from the start."""
-        return 0 if self.peak == self.initial else int(self.at_ns[int(self.value.argmax())])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPeak:
