@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.actions import Op
+from hops.cluster import Network
+from hops.cost import FixedCosts
+from hops.engine import P2P, Settings, run_program
 from hops.errors import ProgramError
 from hops.schedule import SCHEDULERS, Profile, Program, Shape, evaluate
 from hops.schedule.coded import Coded
 from hops.schedule.order import arrange
+from hops.trace import Stream
 
 NS = 1_000_000_000
 NAMES = ["gpipe", "1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "dualpipe_v", "zero_bubble"]
@@ -144,6 +148,29 @@ def test_blocking_is_never_faster_than_overlapped(ranks, size, hop):
     program = SCHEDULERS.get("1f1b")().build(profile)
     blocking = evaluate(program, replace(profile, blocking=True))
     assert blocking.makespan_ns >= evaluate(program, profile).makespan_ns
+
+
+def engine_makespan(program, profile):
+    costs = FixedCosts(
+        forward_s=profile.forward_s,
+        input_backward_s=profile.input_backward_s,
+        weight_backward_s=profile.weight_backward_s,
+        fused_backward_s=profile.fused_backward_s,
+    )
+    network = Network.uniform(profile.shape.num_ranks, latency_s=profile.hop_s[0])
+    trace = run_program(program, costs, network, Settings(p2p=P2P.BLOCKING_FUSED))
+    return trace.of(Stream.COMPUTE).end_ns.max()
+
+
+@settings(deadline=None, max_examples=25)
+@given(ranks=st.integers(2, 6), size=st.integers(1, 15), hop=st.floats(0.01, 1.0), seed=st.integers(0, 1000))
+def test_blocking_1f1b_is_the_engine_s_on_equal_stages_and_a_lower_bound_on_others(ranks, size, hop, seed):
+    equal = replace(Profile.uniform(Shape.loop(ranks, num_microbatches=size), f=2.0, hop_s=hop), blocking=True)
+    program = SCHEDULERS.get("1f1b")().build(equal)
+    assert evaluate(program, equal).makespan_ns == engine_makespan(program, equal)
+    others = profile_of(equal.shape, np.random.default_rng(seed))
+    unequal = replace(others, hop_s=equal.hop_s, blocking=True)
+    assert evaluate(program, unequal).makespan_ns <= engine_makespan(program, unequal)
 
 
 @pytest.mark.parametrize("name", NAMES)

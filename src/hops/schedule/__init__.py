@@ -4,6 +4,7 @@ from hops.schedule.base import SCHEDULERS, Scheduler, StaticScheduler, View
 from hops.schedule.dualpipe_v import DualPipeV
 from hops.schedule.evaluate import Evaluation, evaluate
 from hops.schedule.freeze import freeze
+from hops.schedule.from_file import FromFile
 from hops.schedule.gpipe import GPipe
 from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.one_f_one_b import OneFOneB
@@ -23,6 +24,7 @@ __all__ = [
     "ZBV",
     "DualPipeV",
     "Evaluation",
+    "FromFile",
     "GPipe",
     "Interleaved1F1B",
     "OneFOneB",

@@ -61,8 +61,9 @@ def evaluate(program: Program, profile: Profile) -> Evaluation:
 
     Overlapped messages arrive one hop after their action's end. With `profile.blocking`, a rank is busy for a hop after
     each action that sends and for a hop before each that takes; a send and the taking that follows it run at once, as
-    Megatron-LM's fused calls do. Senders do not wait for receivers, so that it is a lower bound on the engine's
-    rendezvous.
+    Megatron-LM's fused calls do. Senders do not wait for receivers: the makespan of 1F1B is the engine's on stages of
+    equal times, and a lower bound of it on others; that of other orders is an estimate, and says nothing about orders
+    that stall with blocking messages.
 
     Raises ProgramError if the program deadlocks.
     """
