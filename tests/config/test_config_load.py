@@ -243,7 +243,7 @@ def outcome(text, *overrides):
 
 
 @given(text=st.text(max_size=200))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_any_text_is_a_spec_or_a_spec_error(text):
     assert outcome(text) in ("a spec", "spec:")
 
@@ -255,7 +255,7 @@ PIECES = st.sampled_from(
 
 
 @given(edits=st.lists(st.tuples(st.integers(0, len(LINES) - 1), st.integers(0, 40), PIECES), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_a_starter_with_values_overwritten_is_a_spec_or_a_spec_error(edits):
     lines = list(LINES)
     for number, column, piece in edits:
@@ -274,6 +274,6 @@ def test_any_bytes_are_a_spec_or_a_spec_error(tmp_path_factory, data):
 
 
 @given(override=st.text(max_size=60) | st.from_regex(r"[a-z.\[\]0-9]{1,30}=.{0,10}"))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_any_override_is_applied_or_a_spec_error(override):
     assert outcome(SMALL, override) in ("a spec", "spec:", "--set")
