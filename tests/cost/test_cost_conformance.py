@@ -1,0 +1,48 @@
+"""Our cost models pass the suite that outsiders' cost models inherit."""
+
+from hops.cost import (
+    AnalyticCosts,
+    DeviceRates,
+    DistributionCosts,
+    FixedCosts,
+    Jittered,
+    SplitBackward,
+    StepModel,
+)
+from hops.draws import LogNormal, Normal
+from hops.model import Implementation, Microbatch, Optimizer, Partition, StageMemory, get_model
+from hops.testing.costs import CostModelConformance
+
+
+class TestFixedCosts(CostModelConformance):
+    def make(self, num_stages):
+        return FixedCosts.uniform(num_stages, bytes_per_message=7)
+
+
+class TestAnalyticCosts(CostModelConformance):
+    def make(self, num_stages):
+        return AnalyticCosts.of(
+            get_model("gpt2"),
+            Partition.even(12, num_stages),
+            Microbatch(sequence_length=256),
+            Implementation(recompute="selective"),
+            Optimizer.named("adam", element_bytes=2),
+            [DeviceRates(peak_flop_per_s=1e14, memory_bandwidth=1e12)] * num_stages,
+            steps=StepModel(host=Normal(mean=1.0, std=0.1)),
+        )
+
+
+class TestDistributionCosts(CostModelConformance):
+    def make(self, num_stages):
+        time = LogNormal.with_cv(mean=1.0, cv=0.3)
+        return DistributionCosts(
+            forward=(time,) * num_stages,
+            backward=(SplitBackward(inputs=time, weights=time, split_overhead=1.1),) * num_stages,
+            bytes_per_message=(5,) * num_stages,
+            memories=(StageMemory(activation_bytes=2, kept_for_weight_bytes=1),) * num_stages,
+        )
+
+
+class TestJittered(CostModelConformance):
+    def make(self, num_stages):
+        return Jittered(inner=FixedCosts.uniform(num_stages), factors=Normal(mean=1.0, std=0.2))
