@@ -34,6 +34,19 @@ def imported_rooms(tree):
                 yield node.lineno, name.split(".")[1]
 
 
+def test_every_room_has_a_layer():
+    rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
+    assert rooms - set(LAYER_OF) == {"__init__"}, "give new packages a place in LAYERS and in the architecture page"
+
+
+def test_architecture_page_shows_these_layers():
+    """The table and this list are one."""
+    page = (Path(__file__).parent.parent / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    shown = {int(row[1]): row[2].replace("`", "").split() for row in rows if row[1].strip().isdigit()}
+    assert shown == {number: names.split() for number, names in enumerate(LAYERS)}
+
+
 def test_imports_point_downward():
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
