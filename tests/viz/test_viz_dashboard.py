@@ -91,7 +91,7 @@ def test_devices_are_as_high_as_they_are_used_and_all_parts_make_100_percent(dra
 
 def test_causes_add_up_to_what_each_rank_idles(drawn):
     figure, summary, _ = drawn
-    parts = [bars for bars in figure.axes[3].collections if bars.get_gid().startswith("bar-")]
+    parts = [bars for bars in figure.axes[3].collections if (bars.get_gid() or "").startswith("bar-")]
     total = sum(np.array([np.ptp(path.vertices[:, 1]) for path in bars.get_paths()]) for bars in parts)
     assert total == pytest.approx([100 * (1 - rank.utilization) for rank in summary.ranks])
     assert len(parts) == 5
@@ -110,7 +110,8 @@ def test_memory_bars_are_as_high_as_their_parts_with_a_mark_at_each_capacity(dra
     for part, label in (("weights", "weights"), ("activations", "activations")):
         expected = [getattr(rank.memory, f"{part}_bytes") / 2**30 for rank in summary.ranks]
         assert heights(figure, 6, label) == pytest.approx(expected)
-    marks = [line.get_ydata()[0] for line in figure.axes[6].lines]
+    (capacity,) = [c for c in figure.axes[6].collections if c.get_gid() == "capacity"]
+    marks = [line[0][1] for line in capacity.get_segments()]
     assert marks == [rank.memory.capacity_bytes / 2**30 for rank in summary.ranks]
 
 
@@ -156,6 +157,12 @@ def test_devices_are_listed_by_kind_with_their_ranks(drawn):
     _, summary, _ = drawn
     expected = [("A100-80G-SXM", "2 ranks: 0, 3"), ("L4", "1 rank: 1"), ("RTX 4090", "1 rank: 2")]
     assert device_table(summary) == expected
+
+
+def test_devices_that_are_named_by_kind_and_host_are_listed_by_kind():
+    trace = trace_of(one_f_one_b(4, 2), devices=("h100 node0/0", "h100 node0/1", "l4 node0/2", "h100 node0/3"))
+    expected = [("h100", "3 ranks: 0-1, 3"), ("l4", "1 rank: 2")]
+    assert device_table(summarize(trace, RunFacts())) == expected
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from hops.viz.lanes import (
     frame,
 )
 from hops.viz.legend import chunk_handle, fault_handle, op_handles
-from hops.viz.sheet import Sheet, chunks_of, lane_names, write_lane_texts
+from hops.viz.sheet import Sheet, chunks_of, lane_names, lanes_width_in, write_lane_texts
 from hops.viz.style import INK, QUIET, TEXT_PT, TITLE_PT
 from hops.viz.window import TimeUnit, Window
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 BOXES = (0.06, 0.94)
 HEADING_IN = 0.42
-LANES_IN = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +65,10 @@ def draw_blocks(blocks: Sequence[Block], path: Path, *, title: str, subtitle: st
 def blocks_sheet(blocks: Sequence[Block]) -> Sheet:
     """The sheet that holds them, with room for the longest heading and for the end label of the longest run."""
     height_in = _lane_in(blocks)
+    longest = max((block.window for block in blocks), key=lambda window: window.end_ns - window.start_ns)
     heading_in = max(_name_in(block) + text_width_in(block.figures, TEXT_PT) for block in blocks)
     return Sheet.around(
-        lanes_in=max(LANES_IN, heading_in),
+        lanes_in=max(heading_in, *(lanes_width_in(drawn_rows(b.trace, b.window), longest) for b in blocks)),
         body_in=sum(HEADING_IN + height_in * block.num_ranks for block in blocks),
         head_in=0.5,
         left=[name for block in blocks for name in lane_names(block.trace, height_in)],

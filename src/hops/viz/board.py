@@ -8,8 +8,8 @@ import numpy as np
 
 from hops.draws import FloatArray
 from hops.metrics import Run, Summary
-from hops.viz.canvas import text_width_in
 from hops.viz.lanes import corners
+from hops.viz.scale import LineKey, draw_legend
 from hops.viz.style import QUIET, SMALL_PT, TEXT_PT, PartStyle
 
 if TYPE_CHECKING:
@@ -67,38 +67,14 @@ def stack(axes: "Axes", parts: Sequence[tuple[PartStyle, FloatArray]], *, down: 
     axes.autoscale_view()
 
 
-def count_axis(axes: "Axes", count: int, label: str) -> None:
-    """A horizontal axis of whole numbers, however many."""
-    from matplotlib.ticker import MaxNLocator
-
+def show_ranks(axes: "Axes", count: int) -> None:
+    """Limits of a horizontal axis of so many ranks or stages."""
     axes.set_xlim(-0.7, count - 0.3)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True, min_n_ticks=1))
-    axes.set_xlabel(label)
-    axes.grid(axis="y")
 
 
-def panel_legend(axes: "Axes", styles: Sequence[PartStyle], extra: Sequence[Any] = ()) -> None:
-    """Legend between title and plot, in as many columns as fit."""
-    from matplotlib.patches import Patch
-
-    handles = [
-        Patch(facecolor=s.fill, edgecolor=QUIET, linewidth=0.0, hatch=s.hatch or None, label=s.label) for s in styles
-    ]
-    handles += list(extra)
-    entry_in = 0.4 + max(text_width_in(str(handle.get_label()), SMALL_PT) for handle in handles)
-    axes.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(0, 1.02),
-        ncols=max(1, int((PLOT_IN + 0.1) / entry_in)),
-        fontsize=SMALL_PT,
-        borderpad=0,
-        borderaxespad=0,
-        columnspacing=1.0,
-        handlelength=1.4,
-        handletextpad=0.5,
-        labelspacing=0.3,
-    )
+def panel_legend(axes: "Axes", entries: Sequence[PartStyle | LineKey]) -> None:
+    """Legend between title and plot."""
+    draw_legend(axes, entries, (PLOT_IN, PANEL_IN[1] - TOP_IN - FOOT_IN))
 
 
 def say_instead(axes: "Axes", text: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hops.errors import UsageError
 from hops.files import atomic_path
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # Metadata that would change from run to run or from version to version is left out.
 _METADATA: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+# PNG's own default packs a fifth tighter in three times the time.
+_OPTIONS: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 1}}, "svg": {}}
 
 
 def picture_format(path: Path) -> str:
@@ -48,7 +51,7 @@ def picture(path: Path, *, width_in: float, height_in: float) -> Iterator["Figur
     with blank(width_in=width_in, height_in=height_in) as figure:
         yield figure
         with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=file_format, metadata=_METADATA[file_format])
+            figure.savefig(temporary, format=file_format, metadata=_METADATA[file_format], **_OPTIONS[file_format])
 
 
 @lru_cache(maxsize=4096)

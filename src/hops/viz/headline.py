@@ -81,11 +81,15 @@ def key_table(summary: Summary) -> list[tuple[str, str]]:
 
 
 def device_table(summary: Summary) -> list[tuple[str, str]]:
-    """Every kind of device, in order of its first rank, and the ranks that run on it: `L4`, `2 ranks: 1, 4-6`."""
+    """Every kind of device, in order of its first rank, and the ranks that run on it: `l4`, `4 ranks: 1, 4-6`.
+
+    The kind is the device's name without its place on the host: `l4` of `l4 node0/1`.
+    """
     ranks_of: dict[str, list[int]] = {}
     for rank in summary.ranks:
-        ranks_of.setdefault(rank.device or "unknown device", []).append(rank.rank)
-    return [(device, f"{count(len(ranks), 'rank')}: {_ranges(ranks)}") for device, ranks in ranks_of.items()]
+        kind = rank.device.partition(f" {rank.host}/")[0]
+        ranks_of.setdefault(kind or "unknown device", []).append(rank.rank)
+    return [(kind, f"{count(len(ranks), 'rank')}: {_ranges(ranks)}") for kind, ranks in ranks_of.items()]
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -9,10 +9,10 @@ from hops.draws import FloatArray
 from hops.metrics import Exposed, LinkUse, bubbles, exposed, link_uses, microbatch_latencies_ns
 from hops.metrics.run import is_action
 from hops.units import format_bandwidth
-from hops.viz.board import PLOT_IN, Board, count_axis, name_panel, panel_legend, say_instead, stack
+from hops.viz.board import PLOT_IN, Board, name_panel, panel_legend, say_instead, show_ranks, stack
 from hops.viz.canvas import fit_text, shorten
 from hops.viz.headline import device_table, key_table, ms, percent
-from hops.viz.legend import capacity_handle
+from hops.viz.scale import LineKey, draw_scales
 from hops.viz.style import (
     ALERT,
     BUSY,
@@ -53,9 +53,9 @@ def stage_use(axes: "Axes", board: Board) -> None:
     ops = [op for op in ACTION_OPS if share[:, op].any()]
     styles = {op: PartStyle(fill=OPS[op].fill, label=OPS[op].label) for op in ops}
     stack(axes, [(styles[op], share[:, op]) for op in ops])
-    count_axis(axes, stages, "stage")
+    show_ranks(axes, stages)
     axes.set_ylim(0, 100)
-    axes.set_ylabel("part of iteration [%]")
+    draw_scales(axes, x="stage", y="part of iteration [%]")
     name_panel(axes, "Stage use", f"{ms(board.summary.iteration_time.mean_ms)} per iteration")
     panel_legend(axes, list(styles.values()))
 
@@ -67,18 +67,15 @@ def device_use(axes: "Axes", board: Board) -> None:
     busy = np.array([100 * rank.utilization for rank in ranks])
     waiting = np.array([100 * rank.exposed_ms / window for rank in ranks])
     stack(axes, [(BUSY, busy), (EXPOSED, waiting), (IDLE_PART, np.maximum(100 - busy - waiting, 0))])
-    count_axis(axes, len(ranks), "rank")
+    show_ranks(axes, len(ranks))
     axes.set_ylim(0, 100)
-    axes.set_ylabel("part of iteration [%]")
+    draw_scales(axes, x="rank", y="part of iteration [%]")
     name_panel(axes, "Device use", f"computing: mean {busy.mean():.1f} %, least {busy.min():.1f} %")
     panel_legend(axes, [BUSY, EXPOSED, IDLE_PART])
 
 
 def latency(axes: "Axes", board: Board) -> None:
     """Distribution of the microbatches' latency."""
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import MaxNLocator
-
     times_ns = microbatch_latencies_ns(board.run)
     spread = board.summary.microbatch_latency
     if spread is None:
@@ -90,7 +87,6 @@ def latency(axes: "Axes", board: Board) -> None:
     room = max(high - low, 0.02 * high, 1e-9)
     bins = int(np.clip(np.sqrt(len(times_ns)), 8, 50))
     axes.hist(times_ns / unit.ns, bins=bins, range=(low - room * 0.02, high + room * 0.02), color=BUSY.fill)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     marks: dict[str, tuple[float, Any]] = {
         "mean": (spread.mean_ms, "-"),
         "p50": (spread.p50_ms, "--"),
@@ -98,15 +94,9 @@ def latency(axes: "Axes", board: Board) -> None:
     }
     for value, line in marks.values():
         axes.axvline(value * 1e6 / unit.ns, color=INK, linestyle=line, linewidth=1.2)
-    axes.set_xlabel(f"first forward to last backward on stage 0 [{unit.name}]")
-    axes.set_ylabel("microbatches")
-    axes.grid(axis="y")
+    draw_scales(axes, x=f"first forward to last backward on stage 0 [{unit.name}]", y="microbatches", whole="y")
     name_panel(axes, "Microbatch latency", f"{len(times_ns):,} microbatches")
-    lines = [
-        Line2D([], [], color=INK, linestyle=line, linewidth=1.2, label=f"{name} {ms(value)}")
-        for name, (value, line) in marks.items()
-    ]
-    panel_legend(axes, [], lines)
+    panel_legend(axes, [LineKey(label=f"{name} {ms(value)}", line=line) for name, (value, line) in marks.items()])
 
 
 def bubble(axes: "Axes", board: Board) -> None:
@@ -125,16 +115,14 @@ def bubble(axes: "Axes", board: Board) -> None:
         say_instead(axes, "no rank ever idles")
         return
     stack(axes, parts)
-    count_axis(axes, len(summary.ranks), "rank")
+    show_ranks(axes, len(summary.ranks))
     axes.set_ylim(0, None)
-    axes.set_ylabel("idle, part of iteration [%]")
+    draw_scales(axes, x="rank", y="idle, part of iteration [%]")
     panel_legend(axes, [style for style, _ in parts])
 
 
 def compute_and_communication(axes: "Axes", board: Board) -> None:
     """Per iteration and rank: time that computes, upwards, against communication that keeps it from it, downwards."""
-    from matplotlib.ticker import FuncFormatter
-
     run, lost = board.run, exposed(board.run, bubbles(board.run))
     busy_ns = np.array([rank.busy_ms * 1e6 for rank in board.summary.ranks])
     unit = TimeUnit.fit(int(max(busy_ns.max(), 1)))
@@ -143,9 +131,8 @@ def compute_and_communication(axes: "Axes", board: Board) -> None:
     if down:
         stack(axes, down, down=True)
     axes.axhline(0, color=INK, linewidth=0.8)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
-    count_axis(axes, run.num_ranks, "rank")
-    axes.set_ylabel(f"exposed  ←  [{unit.name} per iteration]  →  computing")
+    show_ranks(axes, run.num_ranks)
+    draw_scales(axes, x="rank", y=f"exposed  ←  [{unit.name} per iteration]  →  computing")
     mean = board.summary.exposed_communication.total_ms
     name_panel(axes, "Compute against exposed communication", f"exposed: mean {ms(mean)}")
     panel_legend(axes, [BUSY, *(style for style, _ in down)])
@@ -158,8 +145,6 @@ def _exposed_parts(lost: Exposed, scale: float) -> list[tuple[PartStyle, FloatAr
 
 def link_use(axes: "Axes", board: Board) -> None:
     """The busiest links: time with a message, time with several, and bytes over capacity."""
-    from matplotlib.lines import Line2D
-
     uses = sorted(link_uses(board.run), key=lambda use: -use.busy_ns)
     used = [use for use in uses if use.messages]
     name_panel(axes, "Link use and contention", _link_remark(len(used), len(uses)))
@@ -177,13 +162,10 @@ def link_use(axes: "Axes", board: Board) -> None:
     axes.scatter([share for _, share in rated], [at for at, _ in rated], marker="D", s=12, color=INK, zorder=3)
     for number, use in enumerate(shown):
         axes.annotate(_link_name(use), (0, number - 0.02), xytext=(2, 0), textcoords="offset points", **_LINK_TEXT)
-    axes.set_yticks([])
     axes.set_ylim(max(len(shown), 4) - 0.4, -0.7)
     axes.set_xlim(0, max(1.0, 1.08 * float(busy.max())))
-    axes.set_xlabel("part of iteration [%]")
-    axes.grid(axis="x")
-    diamond = Line2D([], [], color=INK, marker="D", markersize=3.5, linestyle="", label="bytes / capacity")
-    panel_legend(axes, [one, many], [diamond])
+    draw_scales(axes, x="part of iteration [%]", y="", grid="x", whole="")
+    panel_legend(axes, [one, many, LineKey(label="bytes / capacity", line="", marker="D")])
 
 
 def _link_name(use: LinkUse) -> str:
@@ -198,6 +180,8 @@ def _link_remark(used: int, links: int) -> str:
 
 def memory(axes: "Axes", board: Board) -> None:
     """Peak of each device's memory by part, and its capacity."""
+    from matplotlib.collections import LineCollection
+
     ranks = board.summary.ranks
     known = [rank.memory for rank in ranks if rank.memory is not None]
     if not known:
@@ -207,14 +191,20 @@ def memory(axes: "Axes", board: Board) -> None:
     parts = [(style, np.array([getattr(held, part) / GIB for held in known])) for part, style in MEMORY_PARTS.items()]
     stack(axes, parts)
     limits = [(at, held.capacity_bytes / GIB) for at, held in enumerate(known) if held.capacity_bytes is not None]
-    for at, limit in limits:
-        axes.plot([at - 0.48, at + 0.48], [limit, limit], color=ALERT, linewidth=1.6, solid_capstyle="butt")
-    count_axis(axes, len(ranks), "rank")
+    marks = LineCollection(
+        [[(at - 0.48, limit), (at + 0.48, limit)] for at, limit in limits], colors=ALERT, linewidths=1.6
+    )
+    marks.set_capstyle("butt")
+    marks.set_gid("capacity")
+    axes.add_collection(marks)
+    axes.autoscale_view()
+    show_ranks(axes, len(ranks))
     axes.set_ylim(0, None)
-    axes.set_ylabel("memory [GiB]")
+    draw_scales(axes, x="rank", y="memory [GiB]")
     fullest = max((held.peak_bytes / held.capacity_bytes for held in known if held.capacity_bytes), default=None)
     name_panel(axes, "Peak memory against capacity", "" if fullest is None else f"fullest device: {percent(fullest)}")
-    panel_legend(axes, [style for style, _ in parts], [capacity_handle()] if limits else [])
+    capacity = [LineKey(label="device memory", colour=ALERT)] if limits else []
+    panel_legend(axes, [*(style for style, _ in parts), *capacity])
 
 
 def key_figures(axes: "Axes", board: Board) -> None:

@@ -25,7 +25,7 @@ from hops.viz.lanes import (
 from hops.viz.legend import area_handle, arrow_handle, capacity_handle, chunk_handle, fault_handle, op_handles
 from hops.viz.memory import MemoryCurve, draw_memory, full_scale, memory_curves
 from hops.viz.messages import arrows_readable, draw_arrows, draw_strip, messages_in
-from hops.viz.sheet import TWO_LINES_FROM_IN, Sheet, chunks_of, lane_in, lane_names, write_lane_texts
+from hops.viz.sheet import TWO_LINES_FROM_IN, Sheet, chunks_of, lane_in, lane_names, lanes_width_in, write_lane_texts
 from hops.viz.style import MEMORY_ACTIVATION, MEMORY_STATIC, MESSAGE
 from hops.viz.window import TimeUnit, Window, choose_window
 
@@ -37,7 +37,6 @@ BOXES_WITHOUT_MEMORY = (0.05, 0.84)
 STRIP_IN_LANE = 0.09
 MEMORY = (0.72, 1.0)
 HEAD_IN = 0.8  # title, key figures, iteration numbers
-NARROWEST_IN, WIDEST_IN, BOX_IN = 9.0, 18.0, 0.16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +98,8 @@ def timeline_scene(trace: Trace, facts: RunFacts, window: Window) -> Scene:
 def timeline_sheet(scene: Scene) -> Sheet:
     """The sheet that holds it: wider for more boxes, higher for more ranks."""
     num_ranks = scene.trace.meta.num_ranks
-    boxes = int(np.bincount(scene.rows.rank, minlength=num_ranks).max())
     return Sheet.around(
-        lanes_in=min(max(NARROWEST_IN, BOX_IN * boxes), WIDEST_IN),
+        lanes_in=lanes_width_in(scene.rows, scene.window),
         body_in=lane_in(num_ranks) * num_ranks,
         head_in=HEAD_IN,
         left=lane_names(scene.trace, lane_in(num_ranks)),

@@ -12,7 +12,7 @@ from hops.metrics import Run, RunFacts
 from hops.trace import Stream, Trace
 
 # So many boxes beside each other on one rank still have a width that the eye can tell apart.
-READABLE_BOXES = 160
+READABLE_BOXES = 60
 MOST_ITERATIONS = 3
 
 
