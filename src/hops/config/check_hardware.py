@@ -7,6 +7,7 @@ from pathlib import Path as File
 
 from hops.cluster.catalog import Catalog
 from hops.cluster.interconnect import Topology
+from hops.config.distributions import ConstantForm
 from hops.config.document import Complaint, Path
 from hops.config.hardware import Connection, Hardware
 from hops.errors import CatalogError
@@ -27,6 +28,7 @@ def check_hardware(hardware: Hardware, catalog: Catalog | None) -> Iterator[Comp
     yield from _names(hardware)
     yield from _placement(hardware)
     yield from _links(hardware)
+    yield from _drawn(hardware)
     if catalog is not None:
         yield from _topologies(hardware, catalog)
 
@@ -86,6 +88,22 @@ def _links(hardware: Hardware) -> Iterator[Complaint]:
         if pairs & stated:
             yield Complaint(path=path, what=f"the link between {first} and {second} is stated twice; remove one")
         stated |= pairs
+
+
+def _drawn(hardware: Hardware) -> Iterator[Complaint]:
+    """Random latency and stalls belong to messages between nodes or over a stated link, not to a NIC or a bus."""
+    for index, node in enumerate(hardware.nodes):
+        for key in ("nic", "interconnect", "socket_bus"):
+            yield from steady(getattr(node, key), ("hardware", "nodes", index, key))
+
+
+def steady(connection: Connection | None, path: Path) -> Iterator[Complaint]:
+    """Complaints about what is drawn in a connection that must not vary."""
+    fix = "state it at hardware.interconnect or hardware.links, where messages vary"
+    if connection is not None and connection.stall is not None:
+        yield Complaint(path=(*path, "stall"), what=f"stalls cannot be stated here; {fix}")
+    if connection is not None and not isinstance(connection.latency, ConstantForm | None):
+        yield Complaint(path=(*path, "latency"), what=f"got a distribution, expected a fixed time; {fix}")
 
 
 def _topologies(hardware: Hardware, catalog: Catalog) -> Iterator[Complaint]:

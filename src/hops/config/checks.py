@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hops.cluster.catalog import Catalog
-from hops.config.check_hardware import check_hardware
+from hops.config.check_hardware import check_hardware, steady
 from hops.config.check_pipeline import check_pipeline, check_schedule
 from hops.config.document import Complaint
 from hops.config.hardware import Hardware
@@ -45,6 +45,8 @@ def cross_check(sections: Sections, catalog: Catalog | None) -> Iterator[Complai
         yield from _simulation(sections.simulation)
     if sections.output is not None:
         yield from _output(sections.output)
+    if sections.optimizer is not None:
+        yield from steady(sections.optimizer.reduction_interconnect, ("optimizer", "reduction_interconnect"))
     if sections.optimizer is not None and sections.pipeline is not None:
         yield from _optimizer(sections.optimizer, sections.pipeline)
     in_hardware = list(check_hardware(sections.hardware, catalog)) if sections.hardware is not None else []
