@@ -55,6 +55,9 @@ def test_blank_lines_and_comments_are_left_out():
     [
         ("", "mine.txt: it is empty, expected a first line such as 'microbatches 8, rank of stage 0 1 2 3'"),
         ("\n0F0 0B0", "mine.txt:2: got '0F0 0B0', expected a first line such as"),
+        ("microbatches 1, rank of stage 0 999999999", "mine.txt:1: rank 1 has no stage, expected ranks 0 to 999999999"),
+        (f"microbatches {'9' * 5000}, rank of stage 0", "mine.txt:1: got 'microbatches 99999"),
+        (f"microbatches 1, rank of stage 0\n0F0 0B{'9' * 5000}", "mine.txt:2:2: got 0B999999999999999999..., expected"),
         ("microbatches 1, rank of stage 0 2", "mine.txt:1: rank 1 has no stage, expected ranks 0 to 2 all used"),
         ("microbatches 1, rank of stage 0 1\n0F0 0B0", "mine.txt: got 1 lines of actions, expected 2"),
         (
@@ -155,6 +158,14 @@ def test_a_pair_waits_for_both_inputs_and_may_deadlock_where_single_actions_do_n
     Program.parse(single).check()
     assert fault(single.replace("0F1 0B0", "0F1+0B0").replace("1B0 1F1 1B1", "1F1 1B0 1B1")).startswith(
         "the program deadlocks:\n  rank 0 waits at 0F1 for"
+    )
+
+
+def test_a_program_far_from_complete_is_refused_by_its_size():
+    message = fault("microbatches 999999999, rank of stage 0 1\n0F0 0B0\n1F0 1B0")
+    assert message == (
+        "the program has 4 actions, expected at least 3999999996: "
+        "an F and a B for each of 999999999 microbatches on each of 2 stages"
     )
 
 

@@ -27,6 +27,7 @@ def check(shape: Shape, ranks: Ranks, pairs: Sequence[Sequence[int]]) -> None:
     _check_pairs(ranks, pairs)
     coded = Coded.of(shape, ranks, pairs)
     _check_names(coded, ranks)
+    _check_size(coded)
     _check_complete(coded, ranks)
     _check_deadlock(coded, ranks)
 
@@ -71,6 +72,16 @@ def _check_names(coded: Coded, ranks: Ranks) -> None:
     if len(misplaced):
         position = int(misplaced[0])
         raise _fail(f"stage {coded.stage[position]} is on rank {owner[position]}", ranks, coded, position)
+
+
+def _check_size(coded: Coded) -> None:
+    """It is not so far from complete that naming what is missing is of no help."""
+    stages, microbatches = coded.shape.num_stages, coded.shape.num_microbatches
+    if len(coded.stage) < stages * microbatches:
+        raise ProgramError(
+            f"the program has {len(coded.stage)} actions, expected at least {2 * stages * microbatches}: "
+            f"an F and a B for each of {microbatches} microbatches on each of {stages} stages"
+        )
 
 
 def _check_complete(coded: Coded, ranks: Ranks) -> None:

@@ -11,7 +11,8 @@ from hops.schedule.shape import Shape
 
 __all__ = ["Program", "Shape"]
 
-_HEAD = re.compile(r"microbatches (\d+), rank of stage((?: \d+)+)")
+_HEAD = re.compile(r"microbatches (\d{1,9}), rank of stage((?: \d{1,9})+)")
+LONGEST_ACTION = 16
 EXPECTED_HEAD = "expected a first line such as 'microbatches 8, rank of stage 0 1 2 3'"
 
 
@@ -92,9 +93,10 @@ def _parse_head(line: str, where: str) -> Shape:
     if match is None:
         raise ProgramError(f"{where}: got {line[:40]!r}, {EXPECTED_HEAD}")
     rank_of_stage = tuple(int(rank) for rank in match[2].split())
-    unused = sorted(set(range(max(rank_of_stage) + 1)) - set(rank_of_stage))
-    if unused:
-        raise ProgramError(f"{where}: rank {unused[0]} has no stage, expected ranks 0 to {max(rank_of_stage)} all used")
+    used = set(rank_of_stage)
+    if max(used) >= len(used):
+        unused = next(rank for rank in range(len(used)) if rank not in used)
+        raise ProgramError(f"{where}: rank {unused} has no stage, expected ranks 0 to {max(used)} all used")
     return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage)
 
 
@@ -105,6 +107,8 @@ def _parse_row(line: str, where: str) -> tuple[tuple[Action, ...], tuple[int, ..
         parts = text.split("+")
         if len(parts) > 2:
             raise ProgramError(f"{where}:{word}: got {text!r}, expected at most two actions joined by +")
+        if max(map(len, parts)) > LONGEST_ACTION:
+            raise ProgramError(f"{where}:{word}: got {text[:20]}..., expected at most {LONGEST_ACTION} characters")
         if len(parts) == 2:
             pairs.append(len(actions))
         try:

@@ -22,6 +22,8 @@ VARIANTS: tuple[Variant, ...] = tuple((wait, prefer, fill) for wait, prefer, fil
 class ZeroBubble(StaticScheduler):
     """The best of eight greedy orders for the profile's times: the one whose longest stage span is shortest.
 
+    Messages count as latencies, also where they are blocking.
+
     Args:
         max_activations: microbatches that a stage may hold, where F adds 1, and I and W each free a half. The default
             (None) is p, which makes it ZB-1p; 2 p makes it ZB-2p. The profile's memory limit, if any, holds as well.
