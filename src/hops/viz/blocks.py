@@ -62,7 +62,7 @@ def draw_blocks(blocks: Sequence[Block], path: Path, *, title: str, subtitle: st
         paint_blocks(figure, blocks, sheet, title=title, subtitle=subtitle)
 
 
-def blocks_sheet(blocks: Sequence[Block]) -> Sheet:
+def blocks_sheet(blocks: Sequence[Block], *, below_in: float = 0.0) -> Sheet:
     """The sheet that holds them, with room for the longest heading and for the end label of the longest run."""
     height_in = _lane_in(blocks)
     longest = max((block.window for block in blocks), key=lambda window: window.end_ns - window.start_ns)
@@ -74,6 +74,7 @@ def blocks_sheet(blocks: Sequence[Block]) -> Sheet:
         left=[name for block in blocks for name in lane_names(block.trace, height_in)],
         right=[block.end_label for block in blocks],
         legend=[handle.get_label() for handle in _handles(blocks)],
+        below_in=below_in,
     )
 
 

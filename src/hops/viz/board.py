@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PANEL_IN = (4.5, 4.1)
 LEFT_IN, RIGHT_IN, TOP_IN, FOOT_IN = 0.75, 0.2, 1.05, 0.6
-PLOT_IN = PANEL_IN[0] - LEFT_IN - RIGHT_IN
+PLOT_IN = (PANEL_IN[0] - LEFT_IN - RIGHT_IN, PANEL_IN[1] - TOP_IN - FOOT_IN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,7 @@ def place_panel(figure: "Figure", column: int, row: int, sheet_in: tuple[float, 
     width, height = sheet_in
     left = column * PANEL_IN[0] + LEFT_IN
     foot = height - head_in - (row + 1) * PANEL_IN[1] + FOOT_IN
-    plot_height = PANEL_IN[1] - TOP_IN - FOOT_IN
-    return figure.add_axes((left / width, foot / height, PLOT_IN / width, plot_height / height))
+    return figure.add_axes((left / width, foot / height, PLOT_IN[0] / width, PLOT_IN[1] / height))
 
 
 def name_panel(axes: "Axes", title: str, remark: str = "") -> None:
@@ -74,7 +73,7 @@ def show_ranks(axes: "Axes", count: int) -> None:
 
 def panel_legend(axes: "Axes", entries: Sequence[PartStyle | LineKey]) -> None:
     """Legend between title and plot."""
-    draw_legend(axes, entries, (PLOT_IN, PANEL_IN[1] - TOP_IN - FOOT_IN))
+    draw_legend(axes, entries, PLOT_IN)
 
 
 def say_instead(axes: "Axes", text: str) -> None:

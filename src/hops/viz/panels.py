@@ -55,7 +55,7 @@ def stage_use(axes: "Axes", board: Board) -> None:
     stack(axes, [(styles[op], share[:, op]) for op in ops])
     show_ranks(axes, stages)
     axes.set_ylim(0, 100)
-    draw_scales(axes, x="stage", y="part of iteration [%]")
+    draw_scales(axes, PLOT_IN, x="stage", y="part of iteration [%]")
     name_panel(axes, "Stage use", f"{ms(board.summary.iteration_time.mean_ms)} per iteration")
     panel_legend(axes, list(styles.values()))
 
@@ -69,7 +69,7 @@ def device_use(axes: "Axes", board: Board) -> None:
     stack(axes, [(BUSY, busy), (EXPOSED, waiting), (IDLE_PART, np.maximum(100 - busy - waiting, 0))])
     show_ranks(axes, len(ranks))
     axes.set_ylim(0, 100)
-    draw_scales(axes, x="rank", y="part of iteration [%]")
+    draw_scales(axes, PLOT_IN, x="rank", y="part of iteration [%]")
     name_panel(axes, "Device use", f"computing: mean {busy.mean():.1f} %, least {busy.min():.1f} %")
     panel_legend(axes, [BUSY, EXPOSED, IDLE_PART])
 
@@ -94,9 +94,11 @@ def latency(axes: "Axes", board: Board) -> None:
     }
     for value, line in marks.values():
         axes.axvline(value * 1e6 / unit.ns, color=INK, linestyle=line, linewidth=1.2)
-    draw_scales(axes, x=f"first forward to last backward on stage 0 [{unit.name}]", y="microbatches", whole="y")
+    draw_scales(
+        axes, PLOT_IN, x=f"first forward to last backward on stage 0 [{unit.name}]", y="microbatches", whole="y"
+    )
     name_panel(axes, "Microbatch latency", f"{len(times_ns):,} microbatches")
-    panel_legend(axes, [LineKey(label=f"{name} {ms(value)}", line=line) for name, (value, line) in marks.items()])
+    panel_legend(axes, [LineKey(label=f"{mark} {ms(value)}", line=line) for mark, (value, line) in marks.items()])
 
 
 def bubble(axes: "Axes", board: Board) -> None:
@@ -117,7 +119,7 @@ def bubble(axes: "Axes", board: Board) -> None:
     stack(axes, parts)
     show_ranks(axes, len(summary.ranks))
     axes.set_ylim(0, None)
-    draw_scales(axes, x="rank", y="idle, part of iteration [%]")
+    draw_scales(axes, PLOT_IN, x="rank", y="idle, part of iteration [%]")
     panel_legend(axes, [style for style, _ in parts])
 
 
@@ -132,7 +134,7 @@ def compute_and_communication(axes: "Axes", board: Board) -> None:
         stack(axes, down, down=True)
     axes.axhline(0, color=INK, linewidth=0.8)
     show_ranks(axes, run.num_ranks)
-    draw_scales(axes, x="rank", y=f"exposed  ←  [{unit.name} per iteration]  →  computing")
+    draw_scales(axes, PLOT_IN, x="rank", y=f"exposed  ←  [{unit.name} per iteration]  →  computing")
     mean = board.summary.exposed_communication.total_ms
     name_panel(axes, "Compute against exposed communication", f"exposed: mean {ms(mean)}")
     panel_legend(axes, [BUSY, *(style for style, _ in down)])
@@ -164,7 +166,7 @@ def link_use(axes: "Axes", board: Board) -> None:
         axes.annotate(_link_name(use), (0, number - 0.02), xytext=(2, 0), textcoords="offset points", **_LINK_TEXT)
     axes.set_ylim(max(len(shown), 4) - 0.4, -0.7)
     axes.set_xlim(0, max(1.0, 1.08 * float(busy.max())))
-    draw_scales(axes, x="part of iteration [%]", y="", grid="x", whole="")
+    draw_scales(axes, PLOT_IN, x="part of iteration [%]", y="", grid="x", whole="")
     panel_legend(axes, [one, many, LineKey(label="bytes / capacity", line="", marker="D")])
 
 
@@ -200,7 +202,7 @@ def memory(axes: "Axes", board: Board) -> None:
     axes.autoscale_view()
     show_ranks(axes, len(ranks))
     axes.set_ylim(0, None)
-    draw_scales(axes, x="rank", y="memory [GiB]")
+    draw_scales(axes, PLOT_IN, x="rank", y="memory [GiB]")
     fullest = max((held.peak_bytes / held.capacity_bytes for held in known if held.capacity_bytes), default=None)
     name_panel(axes, "Peak memory against capacity", "" if fullest is None else f"fullest device: {percent(fullest)}")
     capacity = [LineKey(label="device memory", colour=ALERT)] if limits else []
@@ -217,7 +219,7 @@ def key_figures(axes: "Axes", board: Board) -> None:
         rows.append(("", f"and {len(devices) - MOST_DEVICE_LINES} more kinds of devices"))
     for line, (name, value) in enumerate(rows):
         y = 1.22 - _LINE * line
-        left, right = _VALUES_FROM * PLOT_IN - 0.1, (1 - _VALUES_FROM) * PLOT_IN
+        left, right = _VALUES_FROM * PLOT_IN[0] - 0.1, (1 - _VALUES_FROM) * PLOT_IN[0]
         here: dict[str, Any] = {"transform": axes.transAxes, "fontsize": TEXT_PT, "va": "center"}
         axes.text(0.0, y, fit_text(name, left, TEXT_PT), color=QUIET, **here)
         axes.text(_VALUES_FROM, y, fit_text(value, right, TEXT_PT), **here)

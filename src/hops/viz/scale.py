@@ -28,13 +28,17 @@ class LineKey:
     marker: str = ""
 
 
-def draw_scales(axes: "Axes", *, x: str, y: str, grid: Literal["x", "y"] = "y", whole: str = "x") -> None:
-    """Numbers, grid and names of both axes, after their limits are final; an axis without a name has no numbers.
+def draw_scales(
+    axes: "Axes", size_in: tuple[float, float], *, x: str, y: str, grid: Literal["x", "y"] = "y", whole: str = "x"
+) -> None:
+    """Numbers, grid and names of both axes of a plot `size_in` wide and high, after their limits are final.
 
+    An axis without a name has no numbers.
     `whole` names the axes ("", "x", "y", "xy") that count whole things. Numbers are printed without their sign.
     """
     from matplotlib.collections import LineCollection
 
+    width, height = size_in
     axes.xaxis.set_visible(False)
     axes.yaxis.set_visible(False)
     small: dict[str, Any] = {"fontsize": SMALL_PT}
@@ -42,13 +46,13 @@ def draw_scales(axes: "Axes", *, x: str, y: str, grid: Literal["x", "y"] = "y", 
     if x:
         across = axes.get_xaxis_transform()
         for value in ticks["x"]:
-            axes.text(value, -0.025, _number(value), transform=across, ha="center", va="top", **small)
-        axes.text(0.5, -0.115, x, transform=axes.transAxes, ha="center", va="top")
+            axes.text(value, -0.06 / height, _number(value), transform=across, ha="center", va="top", **small)
+        axes.text(0.5, -0.28 / height, x, transform=axes.transAxes, ha="center", va="top")
     if y:
         upward = axes.get_yaxis_transform()
         for value in ticks["y"]:
-            axes.text(-0.012, value, _number(value), transform=upward, ha="right", va="center", **small)
-        axes.text(-0.15, 0.5, y, transform=axes.transAxes, ha="center", va="center", rotation=90)
+            axes.text(-0.045 / width, value, _number(value), transform=upward, ha="right", va="center", **small)
+        axes.text(-0.53 / width, 0.5, y, transform=axes.transAxes, ha="center", va="center", rotation=90)
     lines = [[(v, 0), (v, 1)] if grid == "x" else [(0, v), (1, v)] for v in ticks[grid]]
     transform = axes.get_xaxis_transform() if grid == "x" else axes.get_yaxis_transform()
     rules = LineCollection(lines, colors=RULE, linewidths=0.5, zorder=0.5, transform=transform)

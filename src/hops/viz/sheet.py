@@ -39,6 +39,7 @@ class Sheet:
     body_in: float
     legend_columns: int
     legend_rows: int
+    below_in: float
 
     @classmethod
     def around(
@@ -50,8 +51,9 @@ class Sheet:
         left: Sequence[str],
         right: Sequence[str],
         legend: Sequence[str],
+        below_in: float = 0.0,
     ) -> "Sheet":
-        """The sheet that leaves room for the texts left and right of the lanes and for these legend entries."""
+        """The sheet with room for the texts left and right of the lanes, these legend entries, and what lies below."""
         left_in = 0.2 + max((text_width_in(line, TEXT_PT) for text in left for line in text.splitlines()), default=0)
         right_in = 0.25 + max(
             (text_width_in(line, SMALL_PT) for text in right for line in text.splitlines()), default=0
@@ -66,6 +68,7 @@ class Sheet:
             body_in=body_in,
             legend_columns=columns,
             legend_rows=-(-len(legend) // columns),
+            below_in=below_in,
         )
 
     @property
@@ -74,7 +77,7 @@ class Sheet:
 
     @property
     def foot_in(self) -> float:
-        return AXIS_IN + LEGEND_ROW_IN * self.legend_rows
+        return self.below_in + AXIS_IN + LEGEND_ROW_IN * self.legend_rows
 
     @property
     def height_in(self) -> float:
@@ -98,7 +101,7 @@ class Sheet:
         figure.legend(
             handles=handles,
             loc="lower left",
-            bbox_to_anchor=(self.left_in / self.width_in, 0.06 / self.height_in),
+            bbox_to_anchor=(self.left_in / self.width_in, (self.below_in + 0.06) / self.height_in),
             ncols=self.legend_columns,
             borderpad=0,
             borderaxespad=0,

@@ -1,0 +1,97 @@
+"""The picture of two runs says, rank by rank, where their iterations differ, to the nanosecond."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from viz_layout import artists, drawn_texts, outside, overlapping
+from viz_traces import MS, facts_of, one_f_one_b, trace_of
+
+from hops.actions import Op
+from hops.errors import UsageError
+from hops.metrics import Run, iteration_times_ns
+from hops.viz import draw_diff
+from hops.viz.blocks import blocks_sheet, paint_blocks
+from hops.viz.canvas import blank
+from hops.viz.difference import BELOW_IN, compare, difference_of, paint_difference
+
+
+def pair(ranks, microbatches, **options):
+    """A run, and one whose messages take longer."""
+    traces = [trace_of(one_f_one_b(ranks, microbatches), iterations=3, hop_ms=hop) for hop in (0.15, 0.5)]
+    other = trace_of(one_f_one_b(ranks, microbatches), iterations=3, hop_ms=0.5, source="measured", **options)
+    return ("simulated", traces[0], facts_of(traces[0])), ("measured", other, facts_of(other, warmup=1))
+
+
+@contextmanager
+def difference(first, second):
+    blocks, found, title, subtitle = compare(first, second)
+    sheet = blocks_sheet(blocks, below_in=BELOW_IN)
+    with blank(width_in=sheet.width_in, height_in=sheet.height_in) as figure:
+        paint_blocks(figure, blocks, sheet, title=title, subtitle=subtitle)
+        paint_difference(figure, found, sheet, (first[0], second[0]))
+        yield figure
+
+
+@pytest.mark.parametrize("ranks", [1, 4, 64])
+@pytest.mark.parametrize("stretch", [1.0, 0.5, 1e5])
+def test_no_text_overlaps_another_or_leaves_the_sheet(ranks, stretch):
+    with difference(*pair(ranks, 8, stretch=stretch)) as figure:
+        texts = drawn_texts(figure)
+    assert overlapping(texts) == []
+    assert outside(texts, figure) == []
+
+
+def test_the_parts_of_every_rank_sum_to_the_difference_of_the_iterations():
+    (_, one, one_facts), (_, two, two_facts) = pair(4, 8, stretch=1.1)
+    runs = Run.of(one, one_facts), Run.of(two, two_facts)
+    found = difference_of(*runs)
+    assert found.iteration_ns == iteration_times_ns(runs[1]).mean() - iteration_times_ns(runs[0]).mean()
+    assert sum(found.parts.values()) == pytest.approx(np.full(4, found.iteration_ns))
+    forward = one.duration_ns[(one.iteration == 0) & (one.op == Op.F) & (one.stream == 0) & (one.rank == 0)].sum()
+    assert found.parts[Op.F][0] == pytest.approx(0.1 * forward, rel=1e-6)
+
+
+def test_a_run_does_not_differ_from_itself():
+    one, _ = pair(4, 8)
+    with difference(one, one) as figure:
+        heights = [np.ptp(path.vertices[:, 1]) for bars in artists(figure, "bar-") for path in bars.get_paths()]
+        assert max(heights) == 0
+        assert "mean iteration of simulated: as that of simulated" in dict(drawn_texts(figure))
+
+
+def test_runs_with_slower_messages_differ_by_idle_time_alone_and_swapping_them_mirrors_the_bars():
+    one, two = pair(4, 8)
+    found = compare(one, two)[1]
+    assert list(found.parts) == [None]
+    assert found.iteration_ns > 0
+    assert compare(two, one)[1].parts[None] == pytest.approx(-found.parts[None])
+
+
+def test_the_iteration_nearest_to_the_median_is_shown():
+    one, _ = pair(2, 2)
+    trace = one[1]
+    late = trace.start_ns + np.where(trace.iteration == 2, 5 * MS, 0)  # iteration 1 takes 5 ms longer
+    columns = {name: getattr(trace, name) for name in ("iteration", "rank", "stream", "stage", "op", "microbatch")}
+    columns |= {"peer": trace.peer, "bytes": trace.bytes, "start_ns": late, "end_ns": late + trace.duration_ns}
+    slow = type(trace).from_columns(columns, trace.meta)
+    blocks, *_ = compare(one, ("slow", slow, facts_of(slow, warmup=1)))
+    assert blocks[1].window.iterations in {(1,), (2,)}
+    blocks, *_ = compare(one, ("slow", slow, facts_of(slow)))
+    assert blocks[1].window.iterations == (0,)
+
+
+def test_the_same_runs_give_the_same_bytes(tmp_path):
+    one, two = pair(4, 8)
+    for name in ("a.svg", "b.svg"):
+        draw_diff(one, two, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_runs_of_different_ranks_cannot_be_compared_rank_by_rank(tmp_path):
+    with pytest.raises(UsageError) as error:
+        draw_diff(pair(2, 2)[0], pair(4, 2)[1], tmp_path / "a.png")
+    assert str(error.value) == (
+        "cannot compare rank by rank: simulated has 2 ranks, measured has 4; expected the same number: "
+        "give two runs of the same pipeline"
+    )
