@@ -1,5 +1,7 @@
 """HOPS predicts, plans and explains pipeline-parallel LLM training on mixed GPUs.
 
+In three lines::
+
     spec = hops.load("spec.yaml")
     run = hops.simulate(spec)
     summary = hops.summarize(run)

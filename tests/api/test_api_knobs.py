@@ -85,6 +85,11 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "pipeline.fused_gradient_accumulation": (MODEL, [], ["pipeline.fused_gradient_accumulation=false"]),
     "pipeline.recompute": (MODEL, [], ["pipeline.recompute=full"]),
     "pipeline.split_overhead": (TIMES, [], ["pipeline.split_overhead=1.2", "pipeline.schedule=1f1b"]),
+    "pipeline.first_stage_splits": (
+        MODEL,
+        ["pipeline.schedule={name: zb_h1}"],
+        ["pipeline.schedule={name: zb_h1}", "pipeline.first_stage_splits=false"],
+    ),
     "pipeline.p2p": (TIMES, ["pipeline.schedule=1f1b"], ["pipeline.schedule=1f1b", "pipeline.p2p=blocking_fused"]),
     "pipeline.jitter": (MODEL, [], ["pipeline.jitter={distribution: normal, mean: 1, std: 0.1}"]),
     "pipeline.stage_times.forward": (TIMES, [], ["pipeline.stage_times.forward=3 ms"]),

@@ -147,6 +147,7 @@ def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
         optimizer_shards=spec.optimizer.data_parallel if spec.optimizer.distributed else 1,
         steps=steps,
         split_overhead=pipeline.split_overhead,
+        first_stage_splits=pipeline.first_stage_splits,
     )
 
 

@@ -105,6 +105,10 @@ class Pipeline(Section):
     split_overhead: Annotated[float, Field(strict=True, ge=1, le=100)] = Field(
         default=1.0, description="(I + W) / B: what splitting the backward costs"
     )
+    first_stage_splits: Flag = Field(
+        default=True,
+        description="false: the first stage does all of its backward in W and nothing in I, since no stage waits for it",
+    )
     p2p: PeerToPeer = Field(default="overlapped", description="whether messages keep both ranks busy")
     jitter: Factors | None = Field(default=None, description="random factor on the time of every action")
 
