@@ -1,7 +1,17 @@
-"""Megatron-LM: its launch arguments become a spec."""
+"""Megatron-LM: its launch arguments become a spec, its trace files a trace."""
 
 from hops.integrations.megatron.flags import parse_flags
 from hops.integrations.megatron.launch import Launch, Placed, launch_from_flags, read_launch
 from hops.integrations.megatron.spec import spec_text
+from hops.integrations.megatron.trace import MeasuredRun, read_run
 
-__all__ = ["Launch", "Placed", "launch_from_flags", "parse_flags", "read_launch", "spec_text"]
+__all__ = [
+    "Launch",
+    "MeasuredRun",
+    "Placed",
+    "launch_from_flags",
+    "parse_flags",
+    "read_launch",
+    "read_run",
+    "spec_text",
+]

@@ -1,0 +1,117 @@
+"""Events from outside become a trace, once they have held what every run of a pipeline holds.
+
+Checked, in this order: no event twice; every stage on one rank; iterations one after the other; every action of every
+microbatch there; nothing computed before its input was made. What is wrong is named with file and line.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.actions import Op
+from hops.errors import TraceError
+from hops.integrations.events import Events, Mask, Table, name_of
+from hops.integrations.iterations import Checks
+from hops.integrations.sieve import Sieve
+from hops.trace import Stream, Trace, TraceMeta
+
+_TAKEN = ("iteration", "rank", "stage", "op", "microbatch", "start_ns", "end_ns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What the files say besides events.
+
+    Attributes:
+        schedule: the name it was labelled with, "" if none.
+        devices, hosts: by rank.
+    """
+
+    schedule: str = ""
+    devices: tuple[str, ...]
+    hosts: tuple[str, ...]
+
+
+def assemble(events: Events, origin: Origin, sieve: Sieve) -> tuple[Trace, int]:
+    """The trace of the events, its times counted from the first start; and that start on the events' own clock.
+
+    Raises TraceError, naming file and line, for anything that no run can have done.
+    """
+    table = {name: events.column(name) for name in _TAKEN}
+    keep = each_once(events, sieve)
+    rank_of_stage = _rank_of_stage(events, table)
+    checks = Checks(events, table, rank_of_stage, sieve)
+    for check in (checks.in_turn, checks.complete, checks.caused):
+        keep = check(keep)
+        if not keep.any():
+            raise TraceError(
+                f"{events.files[0].parent}: nothing is left to read; expected at least one whole iteration"
+            )
+    start = int(table["start_ns"][keep].min())
+    microbatches = int(table["microbatch"][keep].max()) + 1
+    meta = TraceMeta(
+        source="measured",
+        schedule=origin.schedule,
+        num_microbatches=microbatches,
+        rank_of_stage=rank_of_stage,
+        devices=origin.devices,
+        hosts=origin.hosts,
+        routes={},
+    )
+    return _trace(table, keep, start, meta), start
+
+
+def _trace(table: Table, keep: Mask, start: int, meta: TraceMeta) -> Trace:
+    rows = int(keep.sum())
+    fixed = {"stream": Stream.COMPUTE, "peer": -1, "bytes": 0}
+    columns: dict[str, NDArray[np.integer]] = {
+        name: np.full(rows, value, dtype=COLUMNS[name]) for name, value in fixed.items()
+    }
+    columns |= {name: table[name][keep] for name in _TAKEN if not name.endswith("_ns")}
+    columns |= {name: table[name][keep] - start for name in ("start_ns", "end_ns")}
+    columns["stage"] = np.where(columns["op"] <= Op.W, columns["stage"], -1)
+    return Trace.from_columns(columns, meta)
+
+
+def each_once(events: Events, sieve: Sieve) -> Mask:
+    """Which events stay if of those of one action only the first does. Raises TraceError for a second one."""
+    table = {name: events.column(name) for name in _TAKEN}
+    order = np.lexsort([table[name] for name in ("microbatch", "op", "stage", "rank", "iteration")])
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for name in ("iteration", "rank", "stage", "op", "microbatch"):
+        same &= np.diff(table[name][order]) == 0
+    keep = np.ones(len(order), dtype=bool)
+    for place in np.flatnonzero(same).tolist():
+        first, again = int(order[place]), int(order[place + 1])
+        keep[again] = False
+        sieve.drop(
+            "duplicate event",
+            f"{events.where(again)}: duplicate event: {name_of(table, again)} is already at {events.where(first)}; "
+            "expected each once: delete one of the lines",
+        )
+    return keep
+
+
+def _rank_of_stage(events: Events, table: Table) -> tuple[int, ...]:
+    action = np.flatnonzero(table["op"] <= Op.W)
+    if not len(action):
+        raise TraceError(f"{events.files[0].parent}: no forward or backward in any file; expected a pipeline's events")
+    stage, rank = table["stage"][action], table["rank"][action]
+    present, first = np.unique(stage, return_index=True)
+    missing = sorted(set(range(int(present[-1]) + 1)) - set(present.tolist()))
+    if missing:
+        raise TraceError(
+            f"{events.files[0].parent}: no event of stage {missing[0]}, but some of stage {present[-1]}; expected "
+            "stages from 0 on without a gap: add the missing file"
+        )
+    owner = rank[first]
+    wrong = np.flatnonzero(rank != owner[stage])
+    if len(wrong):
+        row, at = int(action[wrong[0]]), int(stage[wrong[0]])
+        raise TraceError(
+            f"{events.where(row)}: stage {at} on rank {rank[wrong[0]]}: got it on rank {owner[at]} as well "
+            f"({events.where(int(action[first[at]]))}), expected each stage on one rank: give the "
+            "files of one replica of the pipeline"
+        )
+    return tuple(owner.tolist())

@@ -1,0 +1,185 @@
+"""Traces of Megatron-LM runs, one JSONL file per rank, read line by line into a trace.
+
+The trace holds what ran on the ranks: F, B and the optimizer step. A transfer event is the time that NCCL took to
+enqueue a send on the host, which says nothing about the message itself: it is checked and left out
+(docs/decisions/0080-measured-messages.md).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hops.actions import Op
+from hops.errors import TraceError
+from hops.integrations.assemble import Origin, assemble, each_once
+from hops.integrations.events import Events
+from hops.integrations.lines import PACKED, numbered_lines, plain_name
+from hops.integrations.megatron.label import read_label
+from hops.integrations.megatron.launch import Launch, read_launch
+from hops.integrations.megatron.line import BadLineError, Event, Place, read_event, read_object, read_place
+from hops.integrations.sieve import Sieve
+from hops.trace import Trace
+
+FOLDER = "megatron_trace"
+LAUNCH = "run.yaml"
+_FILE = re.compile(r"rank(\d+)\.jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """A Megatron-LM run that was recorded.
+
+    Attributes:
+        trace: compute rows; `meta.schedule` is the label the run was given, which need not be what ran.
+        launch: from run.yaml, None for a bare trace folder.
+        dropped: events that a lenient reader left out, by reason.
+        origin_ns: time zero of the trace, in nanoseconds since 1970.
+    """
+
+    trace: Trace
+    launch: Launch | None
+    dropped: Mapping[str, int]
+    origin_ns: int
+
+
+def read_run(path: Path | str, *, lenient: bool = False) -> MeasuredRun:
+    """Read a run folder (run.yaml beside megatron_trace/), or a bare folder of rank<r>.jsonl; `.gz` and `.zst`, too.
+
+    Lines are read one by one: memory grows with the events, by less than a third of the size of their text.
+
+    Raises TraceError with file and line at the first fault. If `lenient`, faulty lines are dropped and counted, and
+    so are whole iterations that a lost line spoils.
+    """
+    path = Path(path)
+    folder = path / FOLDER if (path / FOLDER).is_dir() else path
+    launch = read_launch(path) if (path / LAUNCH).is_file() else None
+    files = rank_files(folder)
+    if launch is not None and len(launch.placed) != len(files):
+        raise TraceError(
+            f"{folder}: got files of {len(files)} ranks, expected {len(launch.placed)}, the stages of {path / LAUNCH}"
+        )
+    sieve = Sieve(lenient=lenient)
+    reading = _Reading(files, sieve, launch)
+    origin = reading.origin(read_label(path / LAUNCH) if launch is not None else "")
+    trace, origin_ns = assemble(reading.computed, origin, sieve)
+    if launch is not None and trace.meta.num_microbatches != launch.num_microbatches:
+        raise TraceError(
+            f"{folder}: got {trace.meta.num_microbatches} microbatches an iteration, expected "
+            f"{launch.num_microbatches}, which {path / LAUNCH} launched"
+        )
+    return MeasuredRun(trace=trace, launch=launch, dropped=sieve.dropped, origin_ns=origin_ns)
+
+
+def rank_files(folder: Path) -> list[Path]:
+    """The file of every rank, in order. Raises TraceError for an empty folder, or a missing or doubled rank."""
+    found: dict[int, Path] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if match := _FILE.fullmatch(plain_name(path)):
+            rank = int(match[1])
+            if rank in found:
+                raise TraceError(f"{path}: rank {rank} has {found[rank].name} as well, expected one file: delete one")
+            found[rank] = path
+    if not found:
+        endings = ", ".join(("rank0.jsonl", *(f"rank0.jsonl{packing}" for packing in PACKED)))
+        raise TraceError(f"{folder}: no trace in it: expected a file per rank, such as {endings}")
+    missing = sorted(set(range(max(found))) - set(found))
+    if missing:
+        raise TraceError(
+            f"{folder}: rank{missing[0]}.jsonl is missing, but rank{max(found)}.jsonl is there; expected ranks from 0 "
+            "on without a gap: copy the file from its host"
+        )
+    return [found[rank] for rank in range(len(found))]
+
+
+class _Reading:
+    """Events of all files: what was computed, and what was sent where."""
+
+    def __init__(self, files: list[Path], sieve: Sieve, launch: Launch | None) -> None:
+        self._files, self._sieve, self._launch = files, sieve, launch
+        self.computed = Events(files)
+        self._sent = Events(files)
+        self._targets: dict[tuple[int, int], tuple[str, str]] = {}  # (stage, op) -> device and where it says so
+        self._places = [self._read(rank, file) for rank, file in enumerate(files)]
+        each_once(self._sent, sieve)
+        self._check_places()
+        self._check_targets()
+
+    def origin(self, label: str) -> Origin:
+        """What the trace says of its devices and hosts; in run.yaml's words where there is one."""
+        if self._launch is None:
+            devices, hosts = [each.device for each in self._places], [each.host for each in self._places]
+        else:
+            devices = [f"{each.device.upper()} {each.id}" for each in self._launch.placed]
+            hosts = [each.host for each in self._launch.placed]
+        return Origin(schedule=label, devices=tuple(devices), hosts=tuple(hosts))
+
+    def _read(self, rank: int, file: Path) -> Place:
+        place: Place | None = None
+        for number, text in numbered_lines(file):
+            if not text.strip():
+                continue
+            try:
+                line = read_object(text)
+                place = place or self._place(rank, file, line)
+                event = read_event(line, place)
+                self._add(event, place, number)
+            except BadLineError as error:
+                self._sieve.drop(error.reason, f"{file}:{number}: {error}")
+        if place is None:
+            raise TraceError(f"{file}: no event in it, expected one JSON object a line: the rank recorded nothing")
+        return place
+
+    def _place(self, rank: int, file: Path, line: Mapping[str, Any]) -> Place:
+        """What the file's first line says of its rank, which must be what its name and run.yaml say."""
+        place = read_place(line)
+        if place.rank != rank:
+            raise BadLineError("wrong rank", f"rank: got {place.rank}, expected {rank}, as the file's name has it")
+        if self._launch is not None and place.device != self._launch.placed[rank].id:
+            raise BadLineError(
+                "wrong device_id",
+                f"device_id: got {place.device!r}, expected {self._launch.placed[rank].id!r}, where {LAUNCH} places "
+                f"stage {rank}",
+            )
+        return place
+
+    def _add(self, event: Event, place: Place, number: int) -> None:
+        events = self.computed
+        if event.target:
+            events = self._sent
+            target, where = self._targets.setdefault((event.stage, event.op), (event.target, f"line {number}"))
+            if target != event.target:
+                raise BadLineError(
+                    "wrong dst_device", f"dst_device: got {event.target!r}, expected {target!r} as on {where}"
+                )
+        microbatch = event.microbatch if event.op.is_action else -1  # Megatron gives the step the last one's number
+        events.add(
+            event.iteration, place.rank, event.stage, event.op, microbatch, place.rank, number,
+            event.start_ns, event.end_ns,
+        )  # fmt: skip
+
+    def _check_places(self) -> None:
+        devices = [place.device for place in self._places]
+        for rank, device in enumerate(devices):
+            if device in devices[:rank]:
+                raise TraceError(
+                    f"{self._files[rank]}: device_id {device!r} is that of rank {devices.index(device)}, expected a "
+                    "device for each rank: one file is a copy of the other"
+                )
+
+    def _check_targets(self) -> None:
+        """Activations go to the device of the next stage, gradients to that of the stage before."""
+        stage, rank = (self.computed.column(name) for name in ("stage", "rank"))
+        stages, first = np.unique(stage, return_index=True)
+        owner = dict(zip(stages.tolist(), rank[first].tolist(), strict=True))
+        for (sender, op), (target, where) in self._targets.items():
+            receiver = sender + (1 if op == Op.F else -1)
+            expected = self._places[owner[receiver]].device if receiver in owner else "no transfer"
+            if target != expected:
+                raise TraceError(
+                    f"{self._files[owner.get(sender, 0)]}, {where}: dst_device: got {target!r}, expected {expected!r}, "
+                    f"which holds stage {receiver}"
+                )
