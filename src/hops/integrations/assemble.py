@@ -65,9 +65,7 @@ def assemble(events: Events, origin: Origin, sieve: Sieve) -> tuple[Trace, int]:
 def _trace(table: Table, keep: Mask, start: int, meta: TraceMeta) -> Trace:
     rows = int(keep.sum())
     fixed = {"stream": Stream.COMPUTE, "peer": -1, "bytes": 0}
-    columns: dict[str, NDArray[np.integer]] = {
-        name: np.full(rows, value, dtype=COLUMNS[name]) for name, value in fixed.items()
-    }
+    columns: dict[str, NDArray[np.integer]] = {name: np.full(rows, value) for name, value in fixed.items()}
     columns |= {name: table[name][keep] for name in _TAKEN if not name.endswith("_ns")}
     columns |= {name: table[name][keep] - start for name in ("start_ns", "end_ns")}
     columns["stage"] = np.where(columns["op"] <= Op.W, columns["stage"], -1)

@@ -125,8 +125,8 @@ class Checks:
                     "clocks contradict causality",
                     f"{self._events.where(row)}: clocks contradict causality: {name_of(table, row)} starts "
                     f"{early[at] / 1e6:.3f} ms {what} by {name_of(table, cause)} ({self._events.where(cause)}), "
-                    f"expected not earlier than {CLOCK_TOLERANCE_NS / 1e6:g} ms before: let the hosts keep time together "
-                    "(chrony, PTP) and record again",
+                    f"expected not earlier than {CLOCK_TOLERANCE_NS / 1e6:g} ms before: let the hosts keep time "
+                    "together (chrony, PTP) and record again",
                 )
         return keep
 
