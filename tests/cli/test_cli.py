@@ -106,7 +106,7 @@ def test_a_wrong_spec_is_a_message_with_its_place_and_exit_code_2(hops, tmp_path
     (tmp_path / "spec.yaml").write_text(SPEC.replace("microbatches: 4", "microbatchs: 4"))
     code, out, err = hops("run", "spec.yaml")
     assert (code, out) == (2, "")
-    assert "spec.yaml:5:3: pipeline.microbatchs" in err
+    assert err.startswith("spec.yaml:5:3: pipeline.microbatchs")
     assert "did you mean microbatches?" in err
 
 
@@ -151,7 +151,8 @@ def test_compare_answers_no_if_nothing_can_run(hops):
 def test_compare_refuses_bad_lists(hops, schedules):
     code, _, err = hops("compare", "spec.yaml", "-s", schedules)
     assert code in {1, 2}
-    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    assert err.strip()
 
 
 @pytest.mark.parametrize("what", ["devices", "links", "models", "schedules"])

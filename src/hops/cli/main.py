@@ -5,7 +5,7 @@ import sys
 import typer
 
 from hops.cli import compare, importing, initialise, listing, run, schedule, schema, show
-from hops.errors import HopsError
+from hops.errors import HopsError, SpecError
 
 EXIT_INTERRUPTED = 130
 
@@ -51,7 +51,8 @@ def main() -> None:
     try:
         app()
     except HopsError as error:
-        sys.stderr.write(f"error: {error}\n")
+        # lines that begin with file:line:column stay clickable in editors and terminals
+        sys.stderr.write(f"{error}\n" if isinstance(error, SpecError) else f"error: {error}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
