@@ -6,7 +6,7 @@ INSTALL := $(PIP) install --quiet
 SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format lock clean
+.PHONY: help demo test lint format pages lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' Makefile | column -t -s '#'
@@ -26,6 +26,11 @@ lint: .venv/ready-to-develop  ## check format, style and types
 format: .venv/ready-to-develop  ## bring the code into form
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
+
+pages: .venv/ready-to-run  ## run what README and tutorial show, and update the output in them
+	@$(BIN)/python tools/pages.py
+	@$(BIN)/hops run examples/demo.yaml --quiet --set simulation.iterations=1 --set simulation.warmup_iterations=0 \
+		--set output.timeline=docs/images/demo-timeline.png
 
 lock:  ## pin the newest versions of everything (requirements/*.txt)
 	@sh tools/lock.sh

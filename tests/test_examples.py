@@ -1,0 +1,71 @@
+"""Every example is a spec that loads, runs, and shows what its comment says."""
+
+from pathlib import Path
+
+import pytest
+
+import hops
+from hops.integrations.megatron import launch_from_flags, spec_text
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def simulated(name, *overrides):
+    return hops.summarize(hops.simulate(hops.load(EXAMPLES / name, overrides)))
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_runs_and_says_what_it_is_for(path):
+    assert path.read_text(encoding="utf-8").startswith("# ")
+    assert simulated(path.name).iteration_time.mean_ms > 0
+
+
+def test_the_smallest_has_about_ten_lines():
+    lines = (EXAMPLES / "minimal.yaml").read_text(encoding="utf-8").splitlines()
+    assert sum(not line.startswith("#") for line in lines) <= 10
+
+
+def test_the_demo_is_heterogeneous_and_writes_everything_below_output_demo():
+    spec = hops.load(EXAMPLES / "demo.yaml")
+    assert len({device.type for host in spec.hardware.hosts() for device in host.devices}) == 3
+    assert len(spec.hardware.hosts()) == 3
+    written = spec.output.model_dump().values()
+    assert all(name.startswith("output/demo/") for name in written)
+
+
+def test_the_demo_does_not_fit_on_fewer_devices():
+    """It is a run that needs its pipeline."""
+    with pytest.raises(hops.errors.DoesNotFitError, match="needs"):
+        simulated("demo.yaml", "hardware.placement=[fast/0]")
+
+
+def test_interleaving_shortens_the_bubble_and_sends_more():
+    interleaved = simulated("interleaved.yaml")
+    plain = simulated("interleaved.yaml", "pipeline.schedule=1f1b")
+    assert interleaved.bubble.pipeline.fraction < plain.bubble.pipeline.fraction
+    assert interleaved.num_stages == 2 * plain.num_stages
+
+
+def test_zero_bubble_gains_from_memory_and_loses_by_a_dear_split():
+    stated = simulated("zero-bubble.yaml").iteration_time.mean_ms
+    less_memory = simulated("zero-bubble.yaml", "pipeline.schedule.max_activations=4").iteration_time.mean_ms
+    dearer = simulated("zero-bubble.yaml", "pipeline.split_overhead=1.15").iteration_time.mean_ms
+    assert stated < less_memory
+    assert stated < dearer
+
+
+def test_stalls_and_the_older_cable_cost_time():
+    stated = simulated("explicit-times.yaml").iteration_time.mean_ms
+    calm = simulated("explicit-times.yaml", "hardware.interconnect.stall.probability=0.0").iteration_time.mean_ms
+    same_cables = simulated("explicit-times.yaml", "hardware.links=[]").iteration_time.mean_ms
+    assert calm < stated
+    assert same_cables < stated
+
+
+def test_the_megatron_launch_becomes_a_run():
+    """One entry per stage, microbatches from the batch sizes, vocabulary padded as Megatron-LM pads it."""
+    flags = (EXAMPLES / "megatron-launch.sh").read_text(encoding="utf-8")
+    spec = hops.loads(spec_text(launch_from_flags(flags, devices=["a10g", "a10g", "l4", "l4"])))
+    assert spec.pipeline.microbatches == 128 // 4
+    assert spec.pipeline.partition == (6, 6, 6, 6)
+    assert spec.pipeline.model.vocab == 50304
