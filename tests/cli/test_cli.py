@@ -106,7 +106,7 @@ def test_a_wrong_spec_is_a_message_with_its_place_and_exit_code_2(hops, tmp_path
     (tmp_path / "spec.yaml").write_text(SPEC.replace("microbatches: 4", "microbatchs: 4"))
     code, out, err = hops("run", "spec.yaml")
     assert (code, out) == (2, "")
-    assert err.startswith("spec.yaml:5:3: pipeline.microbatchs")
+    assert "\nspec.yaml:5:3: pipeline.microbatchs" in err
     assert "did you mean microbatches?" in err
 
 
