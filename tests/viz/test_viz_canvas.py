@@ -51,3 +51,10 @@ def test_lists_are_cut_at_the_end_where_the_width_ends():
     width = text_width_in("ranks 0, 1, 2…", 8)
     assert fit_text("ranks 0, 1, 2, 3, 4, 5", width, 8) == "ranks 0, 1, 2…"
     assert fit_text("ranks 0, 1", width, 8) == "ranks 0, 1"
+
+
+def test_dollar_signs_in_names_are_no_formulas(tmp_path):
+    with picture(tmp_path / "a.svg", width_in=3, height_in=1) as figure:
+        text = figure.text(0.1, 0.5, "$\\no such command$", fontsize=8)
+        width_px = text.get_window_extent(figure.canvas.get_renderer()).width
+        assert width_px / figure.dpi == pytest.approx(text_width_in("$\\no such command$", 8), rel=0.05)

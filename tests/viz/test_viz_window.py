@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from viz_traces import facts_of, one_f_one_b, trace_of
 
+from hops.actions import Op
 from hops.errors import UsageError
-from hops.viz.window import READABLE_BOXES, TimeUnit, choose_window
+from hops.trace import COLUMNS, Stream, Trace
+from hops.viz.window import TimeUnit, choose_window
 
 MS = 1e-3
 
@@ -13,6 +15,13 @@ MS = 1e-3
 @pytest.fixture(scope="module")
 def trace():
     return trace_of(one_f_one_b(2, 4), iterations=5)
+
+
+def test_the_narrowest_boxes_decide_how_many_iterations_can_be_read(trace):
+    columns = {name: getattr(trace, name) for name in COLUMNS}
+    uneven = np.where((trace.rank == 0) & (trace.op <= Op.W) & (trace.stream == Stream.COMPUTE), 30, 1)
+    narrow = Trace.from_columns(columns | {"end_ns": trace.start_ns + trace.duration_ns // uneven}, trace.meta)
+    assert choose_window(narrow, facts_of(narrow)).iterations == (0,)
 
 
 def test_by_default_three_iterations_after_warm_up_are_shown(trace):
@@ -23,7 +32,7 @@ def test_by_default_three_iterations_after_warm_up_are_shown(trace):
 
 
 def test_fewer_iterations_are_shown_where_more_could_not_be_read():
-    long = trace_of(one_f_one_b(2, READABLE_BOXES), iterations=3)
+    long = trace_of(one_f_one_b(2, 200), iterations=3)
     assert choose_window(long, facts_of(long)).iterations == (0,)
 
 

@@ -11,8 +11,8 @@ from hops.actions import Op
 from hops.draws import FloatArray
 from hops.trace import Stream, Trace
 from hops.viz.canvas import text_width_in
-from hops.viz.numbers import NARROW, draw_numbers
-from hops.viz.style import ALERT, FAULT_FILL, IDLE, INK, OPS, QUIET, RULE, SMALL_PT
+from hops.viz.numbers import draw_numbers
+from hops.viz.style import ALERT, FAULT_FILL, IDLE, INK, NARROW, OPS, QUIET, RULE, SMALL_PT
 from hops.viz.window import TimeUnit, Window
 
 if TYPE_CHECKING:

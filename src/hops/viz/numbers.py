@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from hops.actions import Op
 from hops.draws import FloatArray
 from hops.trace import Trace
-from hops.viz.style import FONT, INK, MIN_NUMBER_PT, NUMBER_PT, OPS
+from hops.viz.style import FONT, INK, MIN_NUMBER_PT, NARROW, NUMBER_PT, OPS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path
 
-NARROW = 0.1  # all but this part of the boxes shall be wide enough for their numbers
 _NUMBER_PAD_PT = 1.5
 
 

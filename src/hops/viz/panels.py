@@ -149,7 +149,7 @@ def link_use(axes: "Axes", board: Board) -> None:
     """The busiest links: time with a message, time with several, and bytes over capacity."""
     uses = sorted(link_uses(board.run), key=lambda use: -use.busy_ns)
     used = [use for use in uses if use.messages]
-    name_panel(axes, "Link use and contention", _link_remark(len(used), len(uses)))
+    name_panel(axes, "Link use and contention", _link_remark(len(used), len(uses)) if uses else "")
     if not used:
         say_instead(axes, "no message crossed a link" if uses else "the trace names no links")
         return

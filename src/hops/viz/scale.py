@@ -14,7 +14,7 @@ from hops.viz.style import INK, QUIET, RULE, SMALL_PT, PartStyle
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_TICKS = 7
+_MOST_TICKS = {"x": 9, "y": 6}
 _SWATCH_IN, _GAP_IN, _ROW_IN = 0.17, 0.2, 0.165
 
 
@@ -42,7 +42,10 @@ def draw_scales(
     axes.xaxis.set_visible(False)
     axes.yaxis.set_visible(False)
     small: dict[str, Any] = {"fontsize": SMALL_PT}
-    ticks = {"x": _ticks(axes.get_xlim(), whole="x" in whole), "y": _ticks(axes.get_ylim(), whole="y" in whole)}
+    ticks = {
+        "x": _ticks(axes.get_xlim(), _MOST_TICKS["x"], whole="x" in whole),
+        "y": _ticks(axes.get_ylim(), _MOST_TICKS["y"], whole="y" in whole),
+    }
     if x:
         across = axes.get_xaxis_transform()
         for value in ticks["x"]:
@@ -59,11 +62,11 @@ def draw_scales(
     axes.add_collection(rules, autolim=False)
 
 
-def _ticks(limits: tuple[float, float], *, whole: bool) -> list[float]:
+def _ticks(limits: tuple[float, float], most: int, *, whole: bool) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
     low, high = sorted(limits)
-    locator = MaxNLocator(nbins=_MOST_TICKS, integer=whole, min_n_ticks=1, steps=[1, 2, 2.5, 5, 10])
+    locator = MaxNLocator(nbins=most, integer=whole, min_n_ticks=1, steps=[1, 2, 2.5, 5, 10])
     return [float(value) for value in locator.tick_values(low, high) if low <= value <= high]
 
 

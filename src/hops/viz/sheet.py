@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from hops.actions import Op
 from hops.trace import Trace, TraceMeta
 from hops.viz.canvas import shorten, text_width_in
 from hops.viz.lanes import Lanes, chunk_of_stage
-from hops.viz.numbers import NARROW
-from hops.viz.style import ALERT, INK, QUIET, SMALL_PT, TEXT_PT, TITLE_PT
-from hops.viz.window import Window
+from hops.viz.style import ALERT, INK, NARROWEST_IN, QUIET, SMALL_PT, TEXT_PT, TITLE_PT, WIDEST_IN
+from hops.viz.window import Window, width_for_numbers_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
 
 AXIS_IN = 0.55  # time axis with its label
 LEGEND_ROW_IN = 0.2
-NARROWEST_IN, WIDEST_IN = 9.0, 18.0
-_NUMBER_IN = 0.16  # two digits and a little air
 _HANDLE_IN = 0.55  # a legend entry without its text
 TWO_LINES_FROM_IN = 0.42
 _LONGEST_NAME = 26
@@ -116,10 +111,8 @@ def _widest_in(texts: Sequence[str], size_pt: float) -> float:
 
 def lanes_width_in(rows: Trace, window: Window) -> float:
     """Width of lanes on which all but the narrowest boxes of actions hold their numbers, within reason."""
-    durations_ns = rows.duration_ns[rows.op <= Op.W]
-    narrow_ns = float(np.quantile(durations_ns, NARROW)) if len(durations_ns) else 0.0
-    widest = NARROWEST_IN if narrow_ns == 0 else _NUMBER_IN * (window.end_ns - window.start_ns) / narrow_ns
-    return float(np.clip(widest, NARROWEST_IN, WIDEST_IN))
+    width_in = width_for_numbers_in(rows.duration_ns[rows.op <= Op.W], window.end_ns - window.start_ns)
+    return min(max(width_in, NARROWEST_IN), WIDEST_IN)
 
 
 def lane_in(num_lanes: int) -> float:

@@ -25,6 +25,9 @@ TEXT_PT = 8.0
 SMALL_PT = 7.0
 NUMBER_PT = 7.5  # microbatch numbers, at most
 MIN_NUMBER_PT = 4.5
+NUMBER_IN = 0.16  # box that holds two digits and a little air
+NARROW = 0.1  # all but this part of the boxes shall hold their numbers
+NARROWEST_IN, WIDEST_IN = 9.0, 18.0  # lanes of a timeline
 
 DPI = 120
 
@@ -56,6 +59,7 @@ SETTINGS: Mapping[str, object] = {
     "font.family": [FONT],
     "font.size": TEXT_PT,
     "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a device's name is a dollar sign
     "axes.labelcolor": INK,
     "axes.edgecolor": RULE,
     "axes.linewidth": 0.8,

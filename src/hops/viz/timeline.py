@@ -154,8 +154,8 @@ def _handles(scene: Scene) -> list[Any]:
         handles.append(arrow_handle() if arrows_readable(scene.messages) else area_handle(MESSAGE, "message under way"))
     if scene.curves:
         full = full_scale(scene.curves)
-        handles.append(area_handle(MEMORY_STATIC, "weights, gradients, optimizer"))
-        handles.append(area_handle(MEMORY_ACTIVATION, f"activations (strip: {format_bytes(full)})"))
+        handles.append(area_handle(MEMORY_STATIC, "static memory"))
+        handles.append(area_handle(MEMORY_ACTIVATION, f"activations (full strip: {format_bytes(full)})"))
         if any(curve.capacity_bytes is not None and curve.capacity_bytes <= full for curve in scene.curves):
             handles.append(capacity_handle())
     if len(scene.faults):

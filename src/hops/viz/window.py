@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from hops.errors import UsageError
 from hops.metrics import Run, RunFacts
 from hops.trace import Stream, Trace
+from hops.viz.style import NARROW, NUMBER_IN, WIDEST_IN
 
-# So many boxes beside each other on one rank still have a width that the eye can tell apart.
-READABLE_BOXES = 60
 MOST_ITERATIONS = 3
 
 
@@ -93,9 +92,16 @@ def readable_iterations(trace: Trace, facts: RunFacts) -> tuple[int, ...]:
     Raises UsageError if warm-up leaves none.
     """
     run = Run.of(trace, facts)
-    first = run.trace.where((run.index == 0) & (run.trace.stream == Stream.COMPUTE))
-    fit = READABLE_BOXES // int(np.bincount(first.rank).max())
+    durations_ns = run.trace.duration_ns[(run.index == 0) & (run.trace.stream == Stream.COMPUTE)]
+    width_in = width_for_numbers_in(durations_ns, int(run.end_ns[0] - run.start_ns[0]))
+    fit = int(WIDEST_IN / width_in) if width_in else MOST_ITERATIONS
     return tuple(run.iterations[: min(MOST_ITERATIONS, max(1, fit))].tolist())
+
+
+def width_for_numbers_in(durations_ns: NDArray[np.int64], span_ns: int) -> float:
+    """Width of a span, in inches, at which all but the narrowest boxes of these durations hold their numbers."""
+    narrow_ns = float(np.quantile(durations_ns, NARROW)) if len(durations_ns) else 0.0
+    return NUMBER_IN * span_ns / narrow_ns if narrow_ns else 0.0
 
 
 def _without_faults(trace: Trace) -> Trace:
