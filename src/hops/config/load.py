@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path as File
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from hops.cluster.catalog import Catalog
 from hops.config.checks import Sections, cross_check
+from hops.config.choices import left_open
 from hops.config.document import Complaint, Document, Path, dotted, parse
 from hops.config.fields import Section, Surroundings, reason
 from hops.config.hardware import Hardware
@@ -57,11 +59,23 @@ def loads(
 ) -> Spec:
     """Read a spec from text. `name` stands for the file in messages. Raises SpecError, as `load` does."""
     document = override(parse(text, name=name), overrides)
+    return checked(document, folder, left_open(document))
+
+
+def checked(document: Document, folder: str | os.PathLike[str], known: Iterable[Complaint] = ()) -> Spec:
+    """The spec of a document. Raises SpecError with everything that is wrong, what is `known` already included."""
     spec, found = _validate(document, str(folder))
-    found = _without_echoes(document, found)
+    opened = list(known)
+    found = _without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
     if found or spec is None:
         raise SpecError(_report(document, found))
     return resolve(spec)
+
+
+def read_document(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Document:
+    """The document of a spec file, with overrides, not judged yet. Raises SpecError if the file cannot be read."""
+    file = File(path)
+    return override(parse(_read(file), name=str(file)), overrides)
 
 
 def _read(file: File) -> str:
