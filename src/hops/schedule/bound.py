@@ -15,6 +15,9 @@ from hops.schedule.heads import earliest, latest, limits
 from hops.schedule.instance import Instance
 from hops.schedule.one_machine import deferral, one_machine
 from hops.schedule.profile import Profile
+from hops.schedule.sharing import shared_deferral, tighten
+
+SHARING_PASSES = 2  # of raising heads and tails where stages share ranks; a third changes next to nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,7 @@ class RankBound:
         one_machine_ns: preemptive one-machine bound over its actions, with the earliest starts and the shortest ways to
             the end that dependencies and memory allow (Jackson's rule: of what is released, longest way to go first).
         deferral_ns: the best trade between W put off past the last backward, which fill the drain, and what splitting
-            them costs; 0 for ranks of several stages, where it isn't computed.
+            them costs.
     """
 
     load_ns: int
@@ -76,22 +79,44 @@ def lower_bound(profile: Profile) -> Bound:
 def bound_of(instance: Instance) -> Bound:
     """The bound of an instance; see `lower_bound`."""
     _check_memory(instance)
-    window, pending = _limits(instance)
-    heads = _empty(instance), _empty(instance)
-    earliest.fast(*instance.arrays, window, pending, *heads)
-    paths = (*heads, *tails(instance))
+    _, pending = _limits(instance)
+    paths = (*_heads(instance), *tails(instance))
     jackson, trade = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
     one_machine.fast(*instance.arrays, pending, *paths, jackson)
     deferral.fast(*instance.arrays, pending, *paths, trade)
+    if instance.has_chunks:
+        shared_deferral.fast(*instance.arrays, pending, *paths, trade)
     columns = zip(_loads(instance).tolist(), jackson.tolist(), trade.tolist(), strict=True)
     return Bound(ranks=tuple(RankBound(load_ns=a, one_machine_ns=b, deferral_ns=c) for a, b, c in columns))
 
 
 def tails(instance: Instance) -> tuple[IntArray, IntArray]:
     """The least time from the end of each forward, and of each I, to the end; shapes (stages, size), last first."""
-    ways = _empty(instance), _empty(instance)
-    latest.fast(*instance.arrays, *_limits(instance), *ways)
+    ways = _zeros(instance), _zeros(instance)
+    forward, backward, beside = _costs(instance)
+    for _ in range(1 + SHARING_PASSES * instance.has_chunks):
+        latest.fast(*instance.arrays, *_limits(instance), *ways)
+        if instance.has_chunks:
+            tighten.fast(instance.size, instance.rank_of, instance.later, backward, forward, beside, *ways[::-1])
     return ways
+
+
+def _heads(instance: Instance) -> tuple[IntArray, IntArray]:
+    heads = _zeros(instance), _zeros(instance)
+    forward, backward, beside = _costs(instance)
+    for _ in range(1 + SHARING_PASSES * instance.has_chunks):
+        earliest.fast(*instance.arrays, *_limits(instance), *heads)
+        if instance.has_chunks:
+            tighten.fast(instance.size, instance.rank_of, instance.later, forward, backward, 0 * beside, *heads)
+    return heads
+
+
+def _costs(instance: Instance) -> tuple[IntArray, IntArray, IntArray]:
+    """Per stage: the least time of a forward, of a backward's part that sends, and what a backward costs beside."""
+    times = instance.times
+    backward = np.minimum(times[:, Op.B], times[:, Op.I])
+    whole = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
+    return times[:, Op.F].copy(), backward, whole - backward
 
 
 def _limits(instance: Instance) -> tuple[IntArray, IntArray]:
@@ -101,8 +126,8 @@ def _limits(instance: Instance) -> tuple[IntArray, IntArray]:
     return window, pending
 
 
-def _empty(instance: Instance) -> IntArray:
-    return np.empty((instance.num_stages, instance.size), dtype=np.int64)
+def _zeros(instance: Instance) -> IntArray:
+    return np.zeros((instance.num_stages, instance.size), dtype=np.int64)
 
 
 def _loads(instance: Instance) -> IntArray:

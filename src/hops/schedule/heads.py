@@ -68,7 +68,7 @@ def earliest(
     forward: IntArray,
     backward: IntArray,
 ) -> None:
-    """Fill the earliest starts of the j-th forward and the j-th backward of each stage; shapes (stages, size).
+    """Raise the earliest starts of the j-th forward and the j-th backward of each stage; shapes (stages, size).
 
     A stage's own work enters through anchors: from an action that can't start before time h, the rank has at least the
     later actions of the stage to do. `anchor` keeps the best h less the work of the actions before; `anchor_w` is the
@@ -89,9 +89,9 @@ def earliest(
             f = times[s, 0]
             i = min(times[s, 1], times[s, 2])
             d = min(times[s, 1], times[s, 2] + times[s, 3]) - i
-            head = 0
+            head = forward[s, j]
             if s > 0:
-                head = forward[s - 1, j] + times[s - 1, 0] + hop[s - 1]
+                head = max(head, forward[s - 1, j] + times[s - 1, 0] + hop[s - 1])
             if j > 0:
                 head = max(head, forward[s, j - 1] + f)
                 u = later[s]
@@ -134,7 +134,7 @@ def earliest(
             f = times[s, 0]
             i = min(times[s, 1], times[s, 2])
             d = min(times[s, 1], times[s, 2] + times[s, 3]) - i
-            head = forward[s, j] + f
+            head = max(backward[s, j], forward[s, j] + f)
             if s < stages - 1:
                 head = max(head, backward[s + 1, j] + min(times[s + 1, 1], times[s + 1, 2]) + hop[s])
             if j > 0:
@@ -162,7 +162,7 @@ def latest(
     after_forward: IntArray,
     after_backward: IntArray,
 ) -> None:
-    """Fill the least time from the end of the j-th last forward, and of the I of the j-th last backward, to the end.
+    """Raise the least time from the end of the j-th last forward, and of the I of the j-th last backward, to the end.
 
     The same as `earliest` with time running backwards: backwards come first there, then forwards.
     """
@@ -180,7 +180,7 @@ def latest(
             f = times[s, 0]
             i = min(times[s, 1], times[s, 2])
             d = min(times[s, 1], times[s, 2] + times[s, 3]) - i
-            tail = (j + 1) * d + j * i
+            tail = max(after_backward[s, j], (j + 1) * d + j * i)
             if s > 0:
                 tail = max(tail, after_backward[s - 1, j] + min(times[s - 1, 1], times[s - 1, 2]) + hop[s - 1])
             t = former[s]
@@ -210,7 +210,7 @@ def latest(
             f = times[s, 0]
             i = min(times[s, 1], times[s, 2])
             d = min(times[s, 1], times[s, 2] + times[s, 3]) - i
-            tail = after_backward[s, j] + i
+            tail = max(after_forward[s, j], after_backward[s, j] + i)
             if s < stages - 1:
                 tail = max(tail, after_forward[s + 1, j] + times[s + 1, 0] + hop[s])
             if j > 0:

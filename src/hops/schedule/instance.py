@@ -74,6 +74,11 @@ class Instance:
         return 3 * self.num_stages * self.size
 
     @property
+    def has_chunks(self) -> bool:
+        """Whether some rank has several stages."""
+        return bool((self.later >= 0).any())
+
+    @property
     def longest_rank(self) -> int:
         """The most actions a rank can have."""
         return 3 * self.size * int(np.bincount(self.rank_of).max())

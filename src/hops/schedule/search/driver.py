@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hops.actions import Op
 from hops.schedule.bound import Bound, bound_of, tails
 from hops.schedule.coded import IntArray
 from hops.schedule.evaluate import evaluate
@@ -22,10 +23,10 @@ MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that 
 DECODE_WORK = 2.4  # what decoding an action costs, in actions timed
 TUNE_SHARE = 0.4
 REFINED_STARTS = 3
-TUNE_THRESHOLD = 0.002  # of the bound: how much worse a step may be at first
-ANNEAL_THRESHOLD = 0.003
+TUNE_THRESHOLD = 0.2  # of a mean action: how much worse a step may be at first
+ANNEAL_THRESHOLD = 0.4
+HEAT = (1.0, 5.0, 2.0, 0.5, 8.0, 1.0, 3.0, 0.3)  # of these, round by round: what one misses, another may find
 ROUND_ITERATIONS = 4000  # a second round from another start pays only once the first had so many
-MOST_ROUNDS = 4
 NS_PER_ACTION = 13.0  # measured, benchmarks/search.py: one action timed, compiled
 NS_PER_ACTION_PLAIN = 2500.0  # and interpreted
 NS_PER_BUILTIN_ACTION = 16_000.0  # building and evaluating all built-ins, per action of a program
@@ -122,6 +123,7 @@ class _Search:
         self.goal = goal
         self.state = seed % STATES + 1
         self.tails = tails(instance)
+        self.mean_action = float(instance.times[:, [Op.F, Op.I, Op.W]].mean())
         self.best = UNLIMITED
         self.found_by = ""
         shape = (instance.num_ranks, instance.longest_rank)
@@ -132,16 +134,16 @@ class _Search:
         """Starts, then rounds of tuning and annealing, each from the next best start."""
         starts = self._starts()
         left = iterations - DECODE_WORK * len(starts)
-        rounds = int(np.clip(left // ROUND_ITERATIONS, 1, min(MOST_ROUNDS, len(starts))))
+        rounds = int(np.clip(left // ROUND_ITERATIONS, 1, min(len(HEAT), len(starts))))
         for number in range(rounds):
             if self.best <= self.goal or left < 1:
                 return
             share = left / rounds
-            self._tune(starts[number], int(share * TUNE_SHARE / DECODE_WORK))
+            self._tune(starts[number], HEAT[number], int(share * TUNE_SHARE / DECODE_WORK))
             if number == 0 and builtin is not None and builtin.makespan_ns < self.best:
                 order_of(builtin.program, self._kinds, self._length)
                 self._keep(builtin.makespan_ns, builtin.name)
-            self._anneal(int(share * (1 - TUNE_SHARE)) * self.instance.num_actions)
+            self._anneal(HEAT[number], int(share * (1 - TUNE_SHARE)) * self.instance.num_actions)
 
     def _starts(self) -> list[IntArray]:
         """All closed-form policies that do not get stuck, best first."""
@@ -161,12 +163,12 @@ class _Search:
         self._keep(makespan, "start")
         return makespan
 
-    def _tune(self, policy: IntArray, tries: int) -> None:
+    def _tune(self, policy: IntArray, heat: float, tries: int) -> None:
         makespan = tune.fast(
             *self.instance.arrays,
             self.goal,
             tries,
-            int(TUNE_THRESHOLD * self.goal),
+            int(TUNE_THRESHOLD * heat * self.mean_action),
             self._next_state(),
             policy.copy(),
             self._kinds,
@@ -174,14 +176,14 @@ class _Search:
         )
         self._keep(int(makespan), "tune")
 
-    def _anneal(self, work: int) -> None:
+    def _anneal(self, heat: float, work: int) -> None:
         """From what the last step left in the scratch order."""
         makespan = anneal.fast(
             *self.instance.arrays,
             *self.tails,
             self.goal,
             work,
-            int(ANNEAL_THRESHOLD * self.goal),
+            int(ANNEAL_THRESHOLD * heat * self.mean_action),
             self._next_state(),
             self._kinds,
             self._length,
