@@ -60,7 +60,6 @@ SETTINGS: Mapping[str, object] = {
     "font.size": TEXT_PT,
     "text.color": INK,
     "text.hinting": "none",  # looks the same, and takes a sixth off the time of a dashboard
-    "text.hinting_factor": 1,
     "text.parse_math": False,  # a dollar sign in a device's name is a dollar sign
     "axes.labelcolor": INK,
     "axes.edgecolor": RULE,
