@@ -1,6 +1,6 @@
 """Scales and legends of small panels, as plain texts and lines.
 
-matplotlib's own ticks and legends are built to be interactive: on the dashboard's 14 axes they take 0.4 s of 0.9 s
+matplotlib's own ticks and legends are built to be interactive: on the dashboard's 14 axes they take 0.3 s of 0.9 s
 (`hops run` of the demo shall end in under 2 s).
 """
 
