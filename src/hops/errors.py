@@ -44,3 +44,9 @@ class StalledError(HopsError):
     """A run ended while ranks still waited; the message names, rank by rank, for what."""
 
     exit_code = 1
+
+
+class JobFailedError(HopsError):
+    """A fault ended the run, such as a link that was down for longer than the transport waits."""
+
+    exit_code = 1

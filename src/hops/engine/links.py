@@ -34,7 +34,8 @@ class Links:
 
     def __init__(self, loop: Loop, network: Network) -> None:
         self._loop = loop
-        self._per_ns = [link.bandwidth / 1e9 for link in network.links]
+        self._full_per_ns = [link.bandwidth / 1e9 for link in network.links]
+        self._per_ns = list(self._full_per_ns)  # what of it is left now
         self._on: list[list[_Transfer]] = [[] for _ in network.links]
         self._shared = {
             pair: tuple(index for index in route.links if isfinite(network.links[index].bandwidth))
@@ -43,15 +44,35 @@ class Links:
 
     def send(
         self, pair: tuple[int, int], num_bytes: int, delay_ns: int, handler: Callable[..., None], *arguments: Any
-    ) -> None:
-        """Move bytes from rank to rank now, then call `handler(*arguments)` `delay_ns` after the last byte left."""
+    ) -> "_Transfer | None":
+        """Move bytes from rank to rank now, then call `handler(*arguments)` `delay_ns` after the last byte left.
+
+        Returns what `cancel` takes; None: no bytes are on a link.
+        """
         links = self._shared[pair]
         if num_bytes and links:
-            self._join(_Transfer(links, num_bytes, (delay_ns, handler, arguments)))
-        elif delay_ns:
+            transfer = _Transfer(links, num_bytes, (delay_ns, handler, arguments))
+            self._join(transfer)
+            return transfer
+        if delay_ns:
             self._loop.at(self._loop.now + delay_ns, handler, *arguments)
         else:
             handler(*arguments)
+        return None
+
+    def cancel(self, transfer: "_Transfer") -> None:
+        """Take a transfer off its links, if its bytes still move; its handler is then never called."""
+        if transfer not in self._on[transfer.links[0]]:
+            return
+        transfer.version += 1
+        for link in transfer.links:
+            self._on[link].remove(transfer)
+        self._rerate(transfer.links)
+
+    def scale(self, link: int, factor: float) -> None:
+        """From now on, this part of the link's full bandwidth is there."""
+        self._per_ns[link] = self._full_per_ns[link] * factor
+        self._rerate((link,))
 
     def _join(self, transfer: _Transfer) -> None:
         transfer.since_ns = self._loop.now
@@ -83,5 +104,18 @@ class Links:
             transfer.since_ns = now
             transfer.rate = rate
             transfer.version += 1
-            left_ns = max(0, ceil(transfer.remaining / rate - _ROUNDING_NS))
-            self._loop.at(now + left_ns, self._finish, transfer, transfer.version)
+            self._loop.at(now + _left_ns(transfer.remaining, rate), self._finish, transfer, transfer.version)
+
+
+def transfer_ns(network: Network, pair: tuple[int, int], num_bytes: int) -> int:
+    """How long a message that is alone on its links holds them."""
+    finite = [
+        link.bandwidth / 1e9
+        for index in network.routes[pair].links
+        if isfinite((link := network.links[index]).bandwidth)
+    ]
+    return _left_ns(float(num_bytes), min(finite)) if num_bytes and finite else 0
+
+
+def _left_ns(num_bytes: float, per_ns: float) -> int:
+    return max(0, ceil(num_bytes / per_ns - _ROUNDING_NS))

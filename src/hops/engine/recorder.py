@@ -20,6 +20,7 @@ _STAGE_AT = _MICROBATCH_AT + _MICROBATCH_BITS
 _ITERATION_AT = _STAGE_AT + _STAGE_BITS
 MAX_MICROBATCHES = 1 << _MICROBATCH_BITS
 MAX_STAGES = 1 << _STAGE_BITS
+LOST_MESSAGE = 6  # stands for Stream.LOST in the code of a message
 
 
 class Recorder:
@@ -43,15 +44,20 @@ class Recorder:
         self._add_start(start_ns)
         self._add_end(end_ns)
 
+    def rows(self, codes: NDArray[np.int64], start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> None:
+        """Add many rows at once; `codes` come from `codes_of`."""
+        for kept, added in ((self._codes, codes), (self._starts, start_ns), (self._ends, end_ns)):
+            kept.frombytes(np.ascontiguousarray(added, dtype=np.int64).tobytes())
+
     def trace(self, meta: TraceMeta, message_bytes: NDArray[np.int64]) -> Trace:
         """The trace, sorted as traces are. `message_bytes`: shape (stages, ops that send)."""
         owner = np.asarray(meta.rank_of_stage, dtype=np.int32)
         codes, start, end = (_view(rows) for rows in (self._codes, self._starts, self._ends))
-        order = np.lexsort((_stream(codes), _rank(codes, owner), end, start))
+        order = np.lexsort((_kind(codes), _rank(codes, owner), end, start))
         codes = codes[order]
         stage = np.where(_is_staged(codes), _where(codes), np.int32(-1))
-        op, stream = _op(codes), _stream(codes)
-        message = stream == Stream.MESSAGE
+        op, kind = _op(codes), _kind(codes)
+        message = (kind == Stream.MESSAGE) | (kind == LOST_MESSAGE)
         peer = np.where(op == Op.F, stage + np.int32(1), stage - np.int32(1))[message]
         peers, sizes = np.full(len(codes), -1, dtype=np.int32), np.zeros(len(codes), dtype=np.int64)
         peers[message] = owner[peer]
@@ -59,7 +65,7 @@ class Recorder:
         return Trace(
             iteration=(codes >> _ITERATION_AT).astype(np.int32),
             rank=_rank(codes, owner),
-            stream=stream,
+            stream=np.minimum(kind, np.int8(Stream.LOST)),
             stage=stage,
             op=op,
             microbatch=np.where(stage >= 0, _part(codes, _MICROBATCH_AT, _MICROBATCH_BITS, np.int32), np.int32(-1)),
@@ -71,6 +77,14 @@ class Recorder:
         )
 
 
+def codes_of(
+    stream: int, iteration: int, where: NDArray[np.int64], op: NDArray[np.int64], microbatch: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The codes of many rows of one stream and iteration; arguments as in `Recorder.row`."""
+    of_action = where << _STAGE_AT | microbatch << _MICROBATCH_AT | op << _OP_AT
+    return of_action | (iteration << _ITERATION_AT | stream)
+
+
 def _view(rows: "array[int]") -> NDArray[np.int64]:
     return np.frombuffer(rows, dtype=np.int64) if rows else np.empty(0, np.int64)
 
@@ -79,7 +93,8 @@ def _part(codes: NDArray[np.int64], at: int, bits: int, dtype: type) -> NDArray[
     return (codes >> at & ((1 << bits) - 1)).astype(dtype)
 
 
-def _stream(codes: NDArray[np.int64]) -> NDArray[np.int8]:
+def _kind(codes: NDArray[np.int64]) -> NDArray[np.int8]:
+    """The stream, or LOST_MESSAGE."""
     return _part(codes, 0, _STREAM_BITS, np.int8)
 
 

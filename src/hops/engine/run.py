@@ -5,6 +5,7 @@ A rank looks for work only when it becomes idle or something arrives for it.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
@@ -54,6 +55,10 @@ class Run(ABC):
             self.loop.wake(rank)
         self.loop.run()
         self._check_finished()
+        return self.trace()
+
+    def trace(self) -> Trace:
+        """What has happened."""
         self.current.clear()  # what iterations hold is not needed any more
         return self.recorder.trace(self._meta(), np.asarray(self.message_bytes, dtype=np.int64))
 
@@ -88,6 +93,28 @@ class Run(ABC):
         if rank in self.held:
             self._pass_on(rank, iteration, self.held.pop(rank))
         self.loop.wake(rank)
+
+    def spend(
+        self,
+        ranks: tuple[int, ...],
+        stream: Stream,
+        number: int,
+        op: Op,
+        length_ns: int,
+        then: Callable[[int], None],
+    ) -> None:
+        """Ranks work together now, outside the pipeline of iteration `number`; then call `then(rank)` for each."""
+        now = self.loop.now
+        self.loop.at(now + length_ns, self.spent, ranks, stream, number, op, then, now)
+
+    def spent(
+        self, ranks: tuple[int, ...], stream: Stream, number: int, op: Op, then: Callable[[int], None], start_ns: int
+    ) -> None:
+        """Work outside the pipeline ends: record it and go on."""
+        for rank in ranks:
+            self.recorder.row(stream, number, rank, op, 0, start_ns, self.loop.now)
+        for rank in ranks:
+            then(rank)
 
     def _take(self, rank: int) -> None:
         """Start the rank's next action."""
@@ -161,14 +188,12 @@ class Run(ABC):
             ends = (owners[0], owners[-1])
             ranks = self.wiring.shape.num_ranks
             self.steps[number] = Step(
-                self.loop, self.recorder, costs, number=number, tied=ends, num_ranks=ranks, go=self._go_on
+                costs, number=number, tied=ends, num_ranks=ranks, spend=self.spend, go=self._go_on
             )
         return self.steps[number]
 
     def _check_finished(self) -> None:
-        last = self.settings.iterations - 1
-        stuck = [rank for rank, it in enumerate(self.current) if it.number < last or not self.left[rank]]
-        if stuck:
+        if self.iterations:  # all ranks are through with those that are gone
             lines = [f"  rank {rank}: {self.waits_for(rank)}" for rank in range(len(self.current))]
             raise StalledError(
                 f"the run stalled at {self.loop.now / 1e6:.3f} ms: nothing is left to happen, but ranks still wait\n"

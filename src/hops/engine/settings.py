@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from hops.faults import NO_FAULTS, FaultPlan
+
 
 class P2P(Enum):
     """How ranks send messages to each other."""
@@ -11,6 +13,27 @@ class P2P(Enum):
     OVERLAPPED = "overlapped"  # the sender goes on at once
     BLOCKING = "blocking"  # rendezvous: both ranks are busy until the message is delivered
     BLOCKING_FUSED = "blocking_fused"  # a send and the next receive are posted together, as Megatron-LM does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What breaks during a run.
+
+    Attributes:
+        plan: the faults; an empty plan changes nothing.
+        devices: id per rank of the device it runs on, as targets of the plan name it; () names them rank0, rank1, ...
+        reduction_links: per rank, names of the links that its gradient reduction crosses; (): of none.
+        link_timeout_ns: how long a message or reduction waits for a link that is down before the job fails; None: as
+            long as it takes.
+    """
+
+    plan: FaultPlan = NO_FAULTS
+    devices: tuple[str, ...] = ()
+    reduction_links: tuple[tuple[str, ...], ...] = ()
+    link_timeout_ns: int | None = None
+
+
+NOTHING_BREAKS = Faults()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +46,7 @@ class Settings:
         p2p: how messages are sent.
         schedule: name for the trace.
         devices, hosts: names per rank for the trace; () names them by rank.
+        faults: what breaks.
         on_iteration: called with the number of every finished iteration (progress).
     """
 
@@ -32,4 +56,5 @@ class Settings:
     schedule: str = ""
     devices: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    faults: Faults = NOTHING_BREAKS
     on_iteration: Callable[[int], None] | None = None

@@ -1,9 +1,11 @@
-"""The two ways in: run a program, or run a policy."""
+"""The ways in: run a program or a policy, to the end or until something stops it."""
 
 from hops.cluster import Network
 from hops.cost import CostModel
 from hops.engine.blocking import BlockingRun
+from hops.engine.disturbed import Disturbed, DisturbedBlockingRun, DisturbedOverlappedRun
 from hops.engine.orders import FixedOrder, Order, PolicyOrder
+from hops.engine.outcome import Outcome
 from hops.engine.overlapped import OverlappedRun
 from hops.engine.recorder import MAX_MICROBATCHES, MAX_STAGES
 from hops.engine.run import Run
@@ -13,14 +15,21 @@ from hops.errors import UsageError
 from hops.schedule import Profile, Program, Scheduler, Shape
 from hops.trace import Trace
 
+_KINDS: dict[tuple[bool, bool], type[Run]] = {  # (messages overlap, something breaks)
+    (True, False): OverlappedRun,
+    (False, False): BlockingRun,
+    (True, True): DisturbedOverlappedRun,
+    (False, True): DisturbedBlockingRun,
+}
+
 
 def run_program(program: Program, costs: CostModel, network: Network, settings: Settings | None = None) -> Trace:
     """Simulate a program, which must have passed `Program.check`.
 
-    Raises StalledError if ranks end up waiting for each other.
+    What faults (in the settings) hit is done again once it is repaired. Raises StalledError if ranks end up waiting for
+    each other, or for what is never repaired; JobFailedError if a link is down for longer than the transport waits.
     """
-    wiring = _wire(program.shape, costs)
-    return _make(FixedOrder(program, wiring), wiring, costs, network, settings or Settings()).run()
+    return _of_program(program, costs, network, settings or Settings()).run()
 
 
 def run_policy(
@@ -28,14 +37,41 @@ def run_policy(
 ) -> Trace:
     """Configure a policy with a profile and simulate what it decides.
 
-    Raises StalledError if the policy leaves work undone, ProgramError if it returns an impossible action.
+    Raises ProgramError if it returns an impossible action, StalledError if it leaves work undone, and what
+    `run_program` raises.
     """
+    return _of_policy(scheduler, profile, costs, network, settings or Settings()).run()
+
+
+def run_program_until_stop(program: Program, costs: CostModel, network: Network, settings: Settings) -> Outcome:
+    """Simulate a program until the first stop that hits one of its devices; a transport that gives up stops it, too.
+
+    At that moment all that is under way, anywhere, is lost.
+    """
+    run = _of_program(program, costs, network, settings)
+    return run.run_until_stop() if isinstance(run, Disturbed) else Outcome(trace=run.run())
+
+
+def run_policy_until_stop(
+    scheduler: Scheduler, profile: Profile, costs: CostModel, network: Network, settings: Settings
+) -> Outcome:
+    """The same for a policy."""
+    run = _of_policy(scheduler, profile, costs, network, settings)
+    return run.run_until_stop() if isinstance(run, Disturbed) else Outcome(trace=run.run())
+
+
+def _of_program(program: Program, costs: CostModel, network: Network, settings: Settings) -> Run:
+    wiring = _wire(program.shape, costs)
+    return _make(FixedOrder(program, wiring), wiring, costs, network, settings)
+
+
+def _of_policy(scheduler: Scheduler, profile: Profile, costs: CostModel, network: Network, settings: Settings) -> Run:
     scheduler.configure(profile)
     wiring = _wire(profile.shape, costs)
     order = PolicyOrder(scheduler, wiring)
-    run = _make(order, wiring, costs, network, settings or Settings())
+    run = _make(order, wiring, costs, network, settings)
     order.clock = lambda: run.loop.now
-    return run.run()
+    return run
 
 
 def _wire(shape: Shape, costs: CostModel) -> Wiring:
@@ -49,5 +85,6 @@ def _wire(shape: Shape, costs: CostModel) -> Wiring:
 
 
 def _make(order: Order, wiring: Wiring, costs: CostModel, network: Network, settings: Settings) -> Run:
-    kind = OverlappedRun if settings.p2p is P2P.OVERLAPPED else BlockingRun
+    overlapped, disturbed = settings.p2p is P2P.OVERLAPPED, bool(settings.faults.plan)
+    kind = _KINDS[overlapped, disturbed]
     return kind(order, wiring, costs, network, settings)

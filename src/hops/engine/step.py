@@ -12,26 +12,29 @@ import numpy as np
 from hops.actions import Op
 from hops.cost import StepCosts
 from hops.engine.iteration import to_ns
-from hops.engine.loop import Loop
-from hops.engine.recorder import Recorder
 from hops.trace import Stream
+
+# spend(ranks, stream, iteration, op, length in ns, then): ranks work together, then `then(rank)` is called for each
+Spend = Callable[[tuple[int, ...], Stream, int, Op, int, Callable[[int], None]], None]
 
 
 class Step:
-    """The end of iteration `number`. `finished(rank)`: a rank ran its last action; `go(rank)`: it may go on."""
+    """The end of iteration `number`.
+
+    `finished(rank)`: a rank ran its last action; `spend`: how ranks spend time; `go(rank)`: the rank may go on.
+    """
 
     def __init__(
         self,
-        loop: Loop,
-        recorder: Recorder,
         costs: StepCosts,
         *,
         number: int,
         tied: tuple[int, int],
         num_ranks: int,
+        spend: Spend,
         go: Callable[[int], None],
     ) -> None:
-        self._loop, self._recorder, self._number, self._go = loop, recorder, number, go
+        self._number, self._spend, self._go = number, spend, go
         self._grad_ns = _per_rank(costs.grad_reduce_s, num_ranks)
         self._optimizer_ns = _per_rank(costs.optimizer_s, num_ranks)
         self._tied_ns, self._host_ns = to_ns(np.asarray([costs.tied_reduce_s, costs.host_s])).tolist()
@@ -44,7 +47,7 @@ class Step:
 
     def finished(self, rank: int) -> None:
         """The rank ran its last action of the iteration."""
-        self._lane(rank, Stream.COLLECTIVE, Op.GRAD_REDUCE, self._grad_ns[rank], self._reduced)
+        self._work((rank,), Stream.COLLECTIVE, Op.GRAD_REDUCE, self._grad_ns[rank], self._reduced)
 
     def _reduced(self, rank: int) -> None:
         if rank not in self._tied:
@@ -52,16 +55,16 @@ class Step:
             return
         self._tied_waiting.append(rank)
         if len(self._tied_waiting) == 2:  # both ends are there
-            for end in self._tied_waiting:
-                self._lane(end, Stream.COLLECTIVE, Op.TIED_REDUCE, self._tied_ns, self._at_gradient_norm)
+            ends = tuple(self._tied_waiting)
+            self._work(ends, Stream.COLLECTIVE, Op.TIED_REDUCE, self._tied_ns, self._at_gradient_norm)
 
     def _at_gradient_norm(self, rank: int) -> None:
         for ready in self._meet(self._at_norm, rank):
-            self._lane(ready, Stream.COMPUTE, Op.OPTIMIZER, self._optimizer_ns[ready], self._stepped)
+            self._work((ready,), Stream.COMPUTE, Op.OPTIMIZER, self._optimizer_ns[ready], self._stepped)
 
     def _stepped(self, rank: int) -> None:
         for ready in self._meet(self._at_end, rank):
-            self._lane(ready, Stream.HOST, Op.HOST, self._host_ns, self._go)
+            self._work((ready,), Stream.HOST, Op.HOST, self._host_ns, self._go)
 
     def _meet(self, waiting: list[int], rank: int) -> list[int]:
         """The ranks that may go on now that this one has come: everybody at once, or just itself."""
@@ -70,19 +73,15 @@ class Step:
         waiting.append(rank)
         return sorted(waiting) if len(waiting) == self._num_ranks else []
 
-    def _lane(self, rank: int, stream: Stream, op: Op, length_ns: int, then: Callable[[int], None]) -> None:
-        """Spend time on one stream of the rank, then call `then(rank)`."""
-        if not length_ns:
-            then(rank)
+    def _work(
+        self, ranks: tuple[int, ...], stream: Stream, op: Op, length_ns: int, then: Callable[[int], None]
+    ) -> None:
+        """Let ranks spend time together, if there is any to spend, then call `then(rank)` for each."""
+        if length_ns:
+            self._spend(ranks, stream, self._number, op, length_ns, then)
             return
-        now = self._loop.now
-        self._recorder.row(stream, self._number, rank, op, 0, now, now + length_ns)
-        self._loop.at(now + length_ns, then, rank)
-
-    def awaited(self) -> str:
-        """What ranks at the end of this iteration wait for, for messages."""
-        there = sorted({*self._tied_waiting, *self._at_norm, *self._at_end})
-        return f"ranks {', '.join(map(str, there))} have ended iteration {self._number} and wait for the others"
+        for rank in ranks:
+            then(rank)
 
 
 def _per_rank(seconds: tuple[float, ...], num_ranks: int) -> list[int]:

@@ -1,5 +1,5 @@
 """Faults: what breaks when, drawn beforehand and independent of any schedule."""
 
-from hops.faults.plan import Fault, FaultKind, FaultPlan
+from hops.faults.plan import FOREVER, NO_FAULTS, Fault, FaultKind, FaultPlan
 
-__all__ = ["Fault", "FaultKind", "FaultPlan"]
+__all__ = ["FOREVER", "NO_FAULTS", "Fault", "FaultKind", "FaultPlan"]

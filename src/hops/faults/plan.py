@@ -1,7 +1,7 @@
 """A fault plan is data: what breaks, from when to when, by how much. The same plan can meet any schedule."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -12,6 +12,14 @@ class FaultKind(StrEnum):
     SLOW = "slow"  # a device computes slower
     LINK_SLOW = "link-slow"  # a link has less bandwidth
     LINK_DOWN = "link-down"  # a link carries nothing
+
+    @property
+    def of_link(self) -> bool:
+        """Whether the target is a link; else it is a device."""
+        return self in (FaultKind.LINK_SLOW, FaultKind.LINK_DOWN)
+
+
+FOREVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +44,21 @@ class Fault:
     factor: float = 1.0
     cause: str = ""
 
+    def __post_init__(self) -> None:
+        assert 0 <= self.start_ns < self.end_ns <= FOREVER, f"a fault from {self.start_ns} to {self.end_ns} ns"
+        assert is_factor(self.kind, self.factor), f"a factor of {self.factor} for {self.kind}"
 
-FOREVER = 1 << 62
+    @property
+    def order(self) -> tuple[int, str, str, int]:
+        """What plans are sorted by."""
+        return self.start_ns, self.kind, self.target, self.end_ns
+
+
+def is_factor(kind: FaultKind, factor: float) -> bool:
+    """Whether a fault of this kind can have this factor."""
+    if kind is FaultKind.SLOW:
+        return 1 < factor < float("inf")
+    return 0 < factor < 1 if kind is FaultKind.LINK_SLOW else factor == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +66,11 @@ class FaultPlan:
     """Faults in order of (start, kind, target, end)."""
 
     faults: tuple[Fault, ...] = ()
+
+    @classmethod
+    def of(cls, faults: Iterable[Fault]) -> "FaultPlan":
+        """Any faults, put in order."""
+        return cls(faults=tuple(sorted(faults, key=lambda fault: fault.order)))
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self.faults)
@@ -54,3 +80,24 @@ class FaultPlan:
 
     def __bool__(self) -> bool:
         return bool(self.faults)
+
+    def during(self, start_ns: int, end_ns: int) -> "FaultPlan":
+        """The faults that last at some time from `start_ns` to before `end_ns`."""
+        return FaultPlan(
+            faults=tuple(fault for fault in self.faults if fault.start_ns < end_ns and fault.end_ns > start_ns)
+        )
+
+    def from_now(self, now_ns: int) -> "FaultPlan":
+        """The plan with `now_ns` as time 0: what is repaired by then is left out, what lasts then starts at 0."""
+        return FaultPlan.of(
+            replace(
+                fault,
+                start_ns=max(0, fault.start_ns - now_ns),
+                end_ns=FOREVER if fault.end_ns >= FOREVER else fault.end_ns - now_ns,
+            )
+            for fault in self.faults
+            if fault.end_ns > now_ns
+        )
+
+
+NO_FAULTS = FaultPlan()

@@ -19,7 +19,8 @@ class Stream(IntEnum):
     MESSAGE = 1  # on the sender's rank, from entering the first link to delivery; op is the producer's
     COLLECTIVE = 2  # TIED_REDUCE, GRAD_REDUCE
     HOST = 3  # the host's own time between iterations
-    FAULT = 4  # a fault's window on the rank it hits
+    FAULT = 4  # a fault's window on the rank it hits; of a link: on the sender's rank, with the receiver as peer
+    LOST = 5  # what a fault threw away, from its start to that moment: work, or with a peer a message; not the redoing
 
 
 COLUMNS: Mapping[str, type] = {

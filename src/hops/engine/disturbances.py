@@ -1,0 +1,160 @@
+"""A fault plan compiled for one run: how slow each rank is when, and each moment at which things break or return."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple
+
+from hops.engine.settings import Faults
+from hops.faults import FOREVER, Fault, FaultKind
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many times longer everything takes: `factors[i]` from `since_ns[i]` on; the first holds from 0 on."""
+
+    since_ns: tuple[int, ...] = (0,)
+    factors: tuple[float, ...] = (1.0,)
+
+    def at(self, time_ns: int) -> tuple[float, int]:
+        """The factor now, and until when it holds."""
+        index = bisect_right(self.since_ns, time_ns)
+        return self.factors[index - 1], self.since_ns[index] if index < len(self.since_ns) else FOREVER
+
+
+def end_of(start_ns: int, length_ns: int, paces: Sequence[Pace]) -> int:
+    """When work ends that takes `length_ns` undisturbed and goes at the slowest of the paces at each instant.
+
+    The integral of 1/factor from start to end is the length; the end is rounded to the nearest nanosecond.
+    """
+    now, left = start_ns, float(length_ns)
+    while True:
+        segments = [pace.at(now) for pace in paces]
+        factor, until = max(factor for factor, _ in segments), min(until for _, until in segments)
+        if left * factor <= until - now:
+            return now + round(left * factor)
+        left -= (until - now) / factor
+        now = until
+
+
+class Change(NamedTuple):
+    """Everything that breaks or returns at one moment."""
+
+    ranks_down: list[int]
+    ranks_up: list[int]
+    links_down: list[int]
+    links_up: list[int]
+    bandwidths: list[tuple[int, float]]  # link, the part that is left from now on
+
+
+def _no_change() -> Change:
+    return Change([], [], [], [], [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbances:
+    """Faults by rank and by link.
+
+    Attributes:
+        faults: the plan and whom it concerns.
+        links: names of the network's links, then of those that only reductions cross.
+        reduction_links[rank]: indices into `links` of what the rank's gradient reduction crosses.
+        rank_pace, link_pace: by rank and by link.
+        link_down: by link, its down windows (start, end), merged and in order.
+        changes: (moment, what breaks or returns), in order of time.
+    """
+
+    faults: Faults
+    links: tuple[str, ...]
+    reduction_links: tuple[tuple[int, ...], ...]
+    rank_pace: tuple[Pace, ...]
+    link_pace: tuple[Pace, ...]
+    link_down: tuple[tuple[tuple[int, int], ...], ...]
+    changes: list[tuple[int, Change]] = field(repr=False)
+
+    @classmethod
+    def compile(cls, faults: Faults, num_ranks: int, network_links: Iterable[str]) -> "Disturbances":
+        """Faults of devices and links that the run does not use are left out."""
+        devices = faults.devices or tuple(f"rank{rank}" for rank in range(num_ranks))
+        crossed = faults.reduction_links or ((),) * num_ranks
+        links = tuple(network_links)
+        links += tuple(dict.fromkeys(name for names in crossed for name in names if name not in links))
+        index = {name: number for number, name in enumerate(links)}
+        of: dict[tuple[FaultKind, str], list[Fault]] = defaultdict(list)
+        for fault in faults.plan:
+            of[fault.kind, fault.target].append(fault)
+        rank_down = [_merged(of[FaultKind.STOP, device]) for device in devices]
+        link_down = [_merged(of[FaultKind.LINK_DOWN, link]) for link in links]
+        bandwidths = [_steps(of[FaultKind.LINK_SLOW, link]) for link in links]
+        changes: dict[int, Change] = defaultdict(_no_change)
+        for rank, start, end in _numbered(rank_down):
+            changes[start].ranks_down.append(rank)
+            changes[end].ranks_up.append(rank)
+        for link, start, end in _numbered(link_down):
+            changes[start].links_down.append(link)
+            changes[end].links_up.append(link)
+        for number, steps in enumerate(bandwidths):
+            for time, factor in steps:
+                changes[time].bandwidths.append((number, factor))
+        return cls(
+            faults=faults,
+            links=links,
+            reduction_links=tuple(tuple(index[name] for name in names) for names in crossed),
+            rank_pace=tuple(_pace(_steps(of[FaultKind.SLOW, device])) for device in devices),
+            link_pace=tuple(_pace([(time, 1 / factor) for time, factor in steps]) for steps in bandwidths),
+            link_down=tuple(map(tuple, link_down)),
+            changes=sorted(item for item in changes.items() if item[0] < FOREVER),
+        )
+
+    def stops_at(self, time_ns: int, ranks: Iterable[int]) -> tuple[Fault, ...]:
+        """The stops that begin at this moment on these ranks' devices."""
+        devices = self.faults.devices
+        hit = {devices[rank] if devices else f"rank{rank}" for rank in ranks}
+        return tuple(
+            fault
+            for fault in self.faults.plan
+            if fault.kind is FaultKind.STOP and fault.start_ns == time_ns and fault.target in hit
+        )
+
+    def down_since(self, link: int, time_ns: int) -> tuple[int, int]:
+        """The window in which a link is down now: (start, end)."""
+        return next(window for window in self.link_down[link] if window[0] <= time_ns < window[1])
+
+
+def _merged(faults: Iterable[Fault]) -> list[tuple[int, int]]:
+    """Windows in order of time, those that touch made one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((fault.start_ns, fault.end_ns) for fault in faults):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _numbered(windows: Iterable[Iterable[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
+    for number, each in enumerate(windows):
+        for start, end in each:
+            yield number, start, end
+
+
+def _steps(faults: Sequence[Fault]) -> list[tuple[int, float]]:
+    """The product of the factors of all faults that last, whenever it changes."""
+    moments = sorted({time for fault in faults for time in (fault.start_ns, fault.end_ns)})
+    return [
+        (time, prod((fault.factor for fault in faults if fault.start_ns <= time < fault.end_ns), start=1.0))
+        for time in moments
+        if time < FOREVER
+    ]
+
+
+def _pace(steps: Iterable[tuple[int, float]]) -> Pace:
+    by_time = dict(_from_zero(steps))
+    return Pace(tuple(by_time), tuple(by_time.values()))
+
+
+def _from_zero(steps: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    yield 0, 1.0
+    yield from steps
