@@ -1,6 +1,7 @@
 """Schedules: which action a rank runs next, fixed before the run (programs) or decided during it (policies)."""
 
 from hops.schedule.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.schedule.detect import Detected, detect
 from hops.schedule.dualpipe_v import DualPipeV
 from hops.schedule.evaluate import Evaluation, evaluate
 from hops.schedule.freeze import freeze
@@ -22,6 +23,7 @@ __all__ = [
     "ZBH1",
     "ZBH2",
     "ZBV",
+    "Detected",
     "DualPipeV",
     "Evaluation",
     "FromFile",
@@ -36,6 +38,7 @@ __all__ = [
     "VHalf",
     "View",
     "ZeroBubble",
+    "detect",
     "evaluate",
     "freeze",
     "grid",

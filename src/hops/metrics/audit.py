@@ -1,0 +1,181 @@
+"""An audit: what a run consists of, stage by stage and gap by gap, and what was unusual about it.
+
+The same function serves simulated and measured traces. Times are medians with a robust spread (see Robust) over the
+iterations after warm-up; field names are the keys of the JSON and bear their units.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.actions import ACTION_OPS, Op
+from hops.metrics.intervals import Ints
+from hops.metrics.path import Paths, critical_paths, previous_rows
+from hops.metrics.rates import iteration_times_ns
+from hops.metrics.robust import Robust
+from hops.metrics.run import Run, is_action
+from hops.metrics.stalls import Stall, find_stalls
+from hops.trace import Stream, producer_rows
+
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Of `count` durations: median and robust spread."""
+
+    count: int
+    median_ms: float
+    spread_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpTimes:
+    """One op of one stage; the optimizer step has stage -1."""
+
+    rank: int
+    stage: int
+    op: str
+    times: Times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapTimes:
+    """From the end of an action to the start of one that it enabled.
+
+    Attributes:
+        source, target: ranks. Different: the target idled and waited for a message, so the gap is the message with
+            all that sending and receiving cost the hosts. Equal: between actions of one rank, the input being there.
+        op: what the action makes: F an activation, B or I a gradient; "" between actions of one rank.
+    """
+
+    source: int
+    target: int
+    op: str
+    times: Times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationParts:
+    """An iteration: pipeline + reduce + optimizer + host. None: the trace has no optimizer steps.
+
+    Attributes:
+        pipeline: from the first action to the end of the last one.
+        reduce: from there to the first optimizer step; all ranks share it. Reductions, and waiting for each other.
+        optimizer: from the first optimizer step's start to the last one's end.
+        host: from there to the next iteration.
+    """
+
+    pipeline: Times
+    reduce: Times | None
+    optimizer: Times | None
+    host: Times | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """Everything an audit finds in the trace.
+
+    Attributes:
+        iterations: numbers of those that count; walls_ms: their times.
+        stalls: in order of their iterations.
+        paths: what each iteration's time consists of along its critical path.
+    """
+
+    warmup_iterations: int
+    iterations: tuple[int, ...]
+    walls_ms: tuple[float, ...]
+    wall: Times
+    parts: IterationParts
+    ops: tuple[OpTimes, ...]
+    gaps: tuple[GapTimes, ...]
+    stalls: tuple[Stall, ...]
+    paths: Paths
+
+
+def audit(run: Run) -> Audit:
+    """Audit the iterations of a run that count."""
+    paths = critical_paths(run)
+    walls = iteration_times_ns(run)
+    return Audit(
+        warmup_iterations=run.facts.warmup_iterations,
+        iterations=tuple(run.iterations.tolist()),
+        walls_ms=tuple((walls / NS_PER_MS).tolist()),
+        wall=_times(walls),
+        parts=_parts(run),
+        ops=tuple(_ops(run)),
+        gaps=tuple(_gaps(run)),
+        stalls=find_stalls(run, paths),
+        paths=paths,
+    )
+
+
+def _times(values_ns: Ints) -> Times:
+    found = Robust.of(values_ns)
+    return Times(count=found.count, median_ms=found.median / NS_PER_MS, spread_ms=found.spread / NS_PER_MS)
+
+
+def _parts(run: Run) -> IterationParts:
+    """Medians of the parts that follow each other in an iteration."""
+    trace = run.trace
+    step = (trace.stream == Stream.COMPUTE) & (trace.op == Op.OPTIMIZER)
+    pipeline = _times(run.pipeline_end_ns - run.pipeline_start_ns)
+    index = run.index[step]
+    if len(np.unique(index)) < run.num_iterations:
+        return IterationParts(pipeline=pipeline, reduce=None, optimizer=None, host=None)
+    first = np.full(run.num_iterations, np.iinfo(np.int64).max)
+    last = np.zeros(run.num_iterations, dtype=np.int64)
+    np.minimum.at(first, index, trace.start_ns[step])
+    np.maximum.at(last, index, trace.end_ns[step])
+    followed = np.append(np.diff(run.iterations) == 1, False)  # the last one ends with its own last row
+    host = (run.end_ns - last)[followed]
+    return IterationParts(
+        pipeline=pipeline,
+        reduce=_times(first - run.pipeline_end_ns),
+        optimizer=_times(last - first),
+        host=_times(host) if len(host) else None,
+    )
+
+
+def _ops(run: Run) -> list[OpTimes]:
+    """Every op of every stage that ran, then the optimizer step of every rank."""
+    trace = run.trace
+    computed = trace.stream == Stream.COMPUTE
+    found = []
+    for op in (*ACTION_OPS, Op.OPTIMIZER):
+        rows = np.flatnonzero(computed & (trace.op == op))
+        for (rank, stage), values in _grouped(rows, trace.duration_ns, trace.rank, trace.stage):
+            found.append(OpTimes(rank=rank, stage=stage, op=op.name, times=_times(values)))
+    return sorted(found, key=lambda each: (each.op == Op.OPTIMIZER.name, each.stage, each.rank))
+
+
+def _gaps(run: Run) -> list[GapTimes]:
+    """Messages that somebody waited for, by link and op, then the time between actions, by rank."""
+    trace = run.trace
+    source, before = producer_rows(trace), previous_rows(run)
+    remote = is_action(trace) & (source >= 0) & (trace.rank[source] != trace.rank)
+    waited = remote & ((before < 0) | (trace.end_ns[source] > trace.end_ns[before]))
+    follows = is_action(trace) & (before >= 0) & ~waited
+    found = []
+    rows = np.flatnonzero(waited)
+    gap = np.maximum(trace.start_ns - trace.end_ns[source], 0)
+    for (sender, target, op), values in _grouped(rows, gap, trace.rank[source], trace.rank, trace.op[source]):
+        found.append(GapTimes(source=sender, target=target, op=Op(op).name, times=_times(values)))
+    rows = np.flatnonzero(follows)
+    gap = np.maximum(trace.start_ns - trace.end_ns[before], 0)
+    for (rank,), values in _grouped(rows, gap, trace.rank):
+        found.append(GapTimes(source=rank, target=rank, op="", times=_times(values)))
+    return found
+
+
+def _grouped(rows: Ints, values: Ints, *keys: NDArray[np.integer]) -> list[tuple[tuple[int, ...], Ints]]:
+    """Values of the rows, by the keys of the rows, sorted by key."""
+    if not len(rows):
+        return []
+    table = np.stack([key[rows].astype(np.int64) for key in keys], axis=1)
+    distinct, group = np.unique(table, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    order = np.argsort(group, kind="stable")
+    parts = np.split(values[rows][order], np.cumsum(np.bincount(group))[:-1])
+    return [(tuple(key), part) for key, part in zip(distinct.tolist(), parts, strict=True)]

@@ -1,0 +1,90 @@
+"""The difference of two runs' iteration times, term by term of their critical paths; the terms sum to it.
+
+An iteration's time is the sum of what lies on its critical path (see path). Means of the terms over the iterations
+that did not stall, and what stalls add to the mean, sum to the mean iteration time of a run; so their differences
+sum to the difference of the runs. Where the path of one run leads through other ranks than that of the other, both
+show: less time there, more time here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hops.metrics.audit import NS_PER_MS, Audit
+from hops.metrics.path import Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """The mean iteration of one run: `sum(terms_ms) + stalls_ms = iteration_ms`.
+
+    Attributes:
+        terms_ms: by term, mean over the iterations that did not stall.
+        stalls_ms: by how much the mean over all iterations is above that of those that did not stall.
+        stalled, iterations: how many stalled, of how many.
+    """
+
+    iteration_ms: float
+    terms_ms: Mapping[Term, float]
+    stalls_ms: float
+    stalled: int
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One term in both runs; `term` is None for what stalls add."""
+
+    term: Term | None
+    first_ms: float
+    second_ms: float
+
+    @property
+    def change_ms(self) -> float:
+        """How much more the second run spends."""
+        return self.second_ms - self.first_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Two runs, and the terms in which they differ, the greatest change first."""
+
+    first: Breakdown
+    second: Breakdown
+    changes: tuple[Change, ...]
+
+    @property
+    def total_ms(self) -> float:
+        """How much longer the second run's mean iteration is: the sum of all changes."""
+        return self.second.iteration_ms - self.first.iteration_ms
+
+
+def break_down(found: Audit) -> Breakdown:
+    """The mean iteration of an audited run."""
+    stalled = {stall.iteration for stall in found.stalls}
+    calm = np.array([number not in stalled for number in found.iterations])
+    means = found.paths.spent_ns[calm].mean(axis=0) / NS_PER_MS
+    iteration_ms = float(np.mean(found.walls_ms))
+    return Breakdown(
+        iteration_ms=iteration_ms,
+        terms_ms=dict(zip(found.paths.terms, means.tolist(), strict=True)),
+        stalls_ms=iteration_ms - float(means.sum()),
+        stalled=len(stalled),
+        iterations=len(calm),
+    )
+
+
+def difference(first: Breakdown, second: Breakdown) -> Difference:
+    """What the second run spends more (or less) than the first."""
+    terms = [*first.terms_ms, *(term for term in second.terms_ms if term not in first.terms_ms)]
+    changes = [_change(term, first, second) for term in terms]
+    changes.append(Change(term=None, first_ms=first.stalls_ms, second_ms=second.stalls_ms))
+    ordered = sorted(changes, key=lambda each: -abs(each.change_ms))
+    return Difference(first=first, second=second, changes=tuple(ordered))
+
+
+def _change(term: Term, first: Breakdown, second: Breakdown) -> Change:
+    """A term that is not on a run's path takes none of its time."""
+    sides = [run.terms_ms.get(term, 0.0) for run in (first, second)]
+    return Change(term=term, first_ms=sides[0], second_ms=sides[1])
