@@ -22,8 +22,10 @@ _KINDS = {
 class Events:
     """Grows event by event. Times are nanoseconds of any one clock; `microbatch` and `stage` are -1 where none."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Path], *, mark: str = "{file}:{place}") -> None:
+        """`mark`: how the place of an event reads; `place` is a line unless the format has another unit."""
         self.files = tuple(files)
+        self._mark = mark
         self._columns = {name: array(kind) for name, kind in _KINDS.items()}
         self._appends = tuple(column.append for column in self._columns.values())
 
@@ -48,7 +50,7 @@ class Events:
 
     def where(self, row: int) -> str:
         """`file:line` of an event."""
-        return f"{self.files[self._columns['file'][row]]}:{self._columns['line'][row]}"
+        return self._mark.format(file=self.files[self._columns["file"][row]], place=self._columns["line"][row])
 
 
 def name_of(table: Table, row: int) -> str:

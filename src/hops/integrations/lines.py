@@ -57,3 +57,11 @@ def _open_zstandard(path: Path) -> BinaryIO:
     except zstandard.ZstdError as error:
         raise TraceError(f"{path}:1: cannot be unpacked: {error}") from error
     return opened
+
+
+def first_line(path: Path) -> str:
+    """The first line of a file, "" if it is a folder, empty or unreadable: for guessing its format."""
+    try:
+        return next(numbered_lines(path), (1, ""))[1] if path.is_file() else ""
+    except TraceError:
+        return ""
