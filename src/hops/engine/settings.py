@@ -47,6 +47,7 @@ class Settings:
         schedule: name for the trace.
         devices, hosts: names per rank for the trace; () names them by rank.
         faults: what breaks.
+        by_events: go from event to event even where the short way (hops.engine.quick) gives the same trace.
         on_iteration: called with the number of every finished iteration (progress).
     """
 
@@ -57,4 +58,5 @@ class Settings:
     devices: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     faults: Faults = NOTHING_BREAKS
+    by_events: bool = False
     on_iteration: Callable[[int], None] | None = None

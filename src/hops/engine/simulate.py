@@ -7,6 +7,7 @@ from hops.engine.disturbed import Disturbed, DisturbedBlockingRun, DisturbedOver
 from hops.engine.orders import FixedOrder, Order, PolicyOrder
 from hops.engine.outcome import Outcome
 from hops.engine.overlapped import OverlappedRun
+from hops.engine.quick import quick_rows
 from hops.engine.recorder import MAX_MICROBATCHES, MAX_STAGES
 from hops.engine.run import Run
 from hops.engine.settings import P2P, Settings
@@ -29,7 +30,14 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     What faults (in the settings) hit is done again once it is repaired. Raises StalledError if ranks end up waiting for
     each other, or for what is never repaired; JobFailedError if a link is down for longer than the transport waits.
     """
-    return _of_program(program, costs, network, settings or Settings()).run()
+    settings = settings or Settings()
+    run = _of_program(program, costs, network, settings)
+    if type(run) is OverlappedRun and not settings.by_events:
+        rows = quick_rows(program, run.wiring, costs, network, settings)
+        if rows is not None:
+            run.recorder = rows
+            return run.trace()
+    return run.run()
 
 
 def run_policy(
