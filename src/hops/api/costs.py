@@ -1,10 +1,10 @@
 """The pipeline and optimizer sections become a cost model on the devices that the stages are placed on."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from hops.api.cluster import interconnect
+from hops.api.trained import Trained, trained
 from hops.cluster import Catalog, Cluster, Device, Topology
 from hops.config import Spec
 from hops.config.pipeline import StageTimes, per_stage
@@ -28,15 +28,12 @@ from hops.draws import Constant, Distribution
 from hops.model import (
     Implementation,
     Microbatch,
-    Optimizer,
     Partition,
     StageMemory,
     Transformer,
     stage_parameters,
 )
 from hops.schedule import Shape
-
-ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
 
 def build_costs(spec: Spec, shape: Shape, cluster: Cluster) -> CostModel:
@@ -120,42 +117,23 @@ def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
 
 
 def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
-    pipeline = spec.pipeline
-    assert pipeline.model is not None
-    assert pipeline.sequence_length is not None, "loading a spec fills it in"
-    model = pipeline.model.transformer(pipeline.sequence_length)
-    batch = Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size)
-    how = Implementation(
-        element_bytes=ELEMENT_BYTES[pipeline.precision],
-        attention=pipeline.attention,
-        cross_entropy=pipeline.cross_entropy,
-        recompute=pipeline.recompute,
-        dropout=pipeline.dropout,
-        fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
-    )
+    work = trained(spec)
     devices = [cluster.device(each) for each in spec.hardware.ranks()]
-    rates = [device_rates(devices[rank], pipeline.precision) for rank in shape.rank_of_stage]
-    partition = _partition(spec, model, batch, how, rates)
-    steps = _steps(spec, shape, cluster, model, partition, how, rates)
+    rates = [device_rates(devices[rank], spec.pipeline.precision) for rank in shape.rank_of_stage]
+    partition = _partition(spec, work.model, work.batch, work.how, rates)
+    steps = _steps(spec, shape, cluster, work, partition, rates)
     return AnalyticCosts.of(
-        model,
+        work.model,
         partition,
-        batch,
-        how,
-        _optimizer(spec, how),
+        work.batch,
+        work.how,
+        work.optimizer,
         rates,
-        optimizer_shards=spec.optimizer.data_parallel if spec.optimizer.distributed else 1,
+        optimizer_shards=work.optimizer_shards,
         steps=steps,
-        split_overhead=pipeline.split_overhead,
-        first_stage_splits=pipeline.first_stage_splits,
+        split_overhead=spec.pipeline.split_overhead,
+        first_stage_splits=spec.pipeline.first_stage_splits,
     )
-
-
-def _optimizer(spec: Spec, how: Implementation) -> Optimizer:
-    section = spec.optimizer
-    assert section.state_bytes is not None, "loading a spec fills it in"
-    named = Optimizer.named(section.kind, element_bytes=how.element_bytes, fused=section.fused)
-    return replace(named, state_bytes=section.state_bytes, gradient_bytes=section.gradient_bytes)
 
 
 def _partition(
@@ -173,9 +151,8 @@ def _steps(
     spec: Spec,
     shape: Shape,
     cluster: Cluster,
-    model: Transformer,
+    work: Trained,
     partition: Partition,
-    how: Implementation,
     rates: Sequence[DeviceRates],
 ) -> StepModel:
     """The end of an iteration: reductions over the network, the optimizer over each device's own memory."""
@@ -184,24 +161,23 @@ def _steps(
         return StepModel(synchronized=section.synchronized)
     parameters = [0] * shape.num_ranks
     for stage, rank in enumerate(shape.rank_of_stage):
-        parameters[rank] += stage_parameters(model, partition.slice(stage))
+        parameters[rank] += stage_parameters(work.model, partition.slice(stage))
     return StepModel(
-        tied_reduce=Constant(value=_tied_reduce(spec, shape, cluster, model)),
+        tied_reduce=Constant(value=_tied_reduce(spec, shape, cluster, work.model)),
         grad_reduce=_grad_reduce(spec, cluster, parameters),
-        optimizer=_updates(spec, shape, how, parameters, rates),
+        optimizer=_updates(spec, shape, work, parameters, rates),
         host=Constant(value=section.host_gap),
         synchronized=section.synchronized,
     )
 
 
 def _updates(
-    spec: Spec, shape: Shape, how: Implementation, parameters: Sequence[int], rates: Sequence[DeviceRates]
+    spec: Spec, shape: Shape, work: Trained, parameters: Sequence[int], rates: Sequence[DeviceRates]
 ) -> tuple[Distribution, ...]:
     """The optimizer step of every rank."""
     if spec.optimizer.update_time is not None:
         return _stated_update(spec, shape)
-    replicas = spec.optimizer.data_parallel if spec.optimizer.distributed else 1
-    step_bytes = _optimizer(spec, how).step_bytes(how.element_bytes) / replicas
+    step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
     rates_of_rank = [rates[shape.stages_of(rank)[0]] for rank in range(shape.num_ranks)]
     return tuple(
         Constant(value=optimizer_seconds(count, bytes_per_parameter=step_bytes, rates=rate))
