@@ -7,6 +7,7 @@ from hops.schedule.evaluate import Evaluation, evaluate
 from hops.schedule.freeze import freeze
 from hops.schedule.from_file import FromFile
 from hops.schedule.gpipe import GPipe
+from hops.schedule.hops_hetero import HopsHetero
 from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.one_f_one_b import OneFOneB
 from hops.schedule.profile import Profile
@@ -15,6 +16,7 @@ from hops.schedule.show import grid
 from hops.schedule.v_half import VHalf
 from hops.schedule.zb_h1 import ZBH1
 from hops.schedule.zb_h2 import ZBH2
+from hops.schedule.zb_or_1f1b import ZBOr1F1B
 from hops.schedule.zb_v import ZBV
 from hops.schedule.zero_bubble import ZeroBubble
 
@@ -28,6 +30,7 @@ __all__ = [
     "Evaluation",
     "FromFile",
     "GPipe",
+    "HopsHetero",
     "Interleaved1F1B",
     "OneFOneB",
     "Profile",
@@ -37,6 +40,7 @@ __all__ = [
     "StaticScheduler",
     "VHalf",
     "View",
+    "ZBOr1F1B",
     "ZeroBubble",
     "detect",
     "evaluate",

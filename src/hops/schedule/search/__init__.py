@@ -3,11 +3,15 @@
 from hops.schedule.search.driver import Certificate, Result, iterations_for, search
 from hops.schedule.search.profiles import NamedProfile, profile_from_json, read_profiles
 from hops.schedule.search.report import search_report
+from hops.schedule.search.robust import Choice, Noise, choose
 
 __all__ = [
     "Certificate",
+    "Choice",
     "NamedProfile",
+    "Noise",
     "Result",
+    "choose",
     "iterations_for",
     "profile_from_json",
     "read_profiles",
