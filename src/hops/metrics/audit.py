@@ -4,7 +4,8 @@ The same function serves simulated and measured traces. Times are medians with a
 iterations after warm-up; field names are the keys of the JSON and bear their units.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,39 @@ class Audit:
     gaps: tuple[GapTimes, ...]
     stalls: tuple[Stall, ...]
     paths: Paths
+
+    @property
+    def typical_iteration(self) -> int:
+        """Number of the iteration whose time is nearest to the median; the first such."""
+        distance = np.abs(np.asarray(self.walls_ms) - self.wall.median_ms)
+        return self.iterations[int(np.argmin(distance))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dicts and lists of numbers, text and None."""
+        means = (self.paths.spent_ns.mean(axis=0) / NS_PER_MS).tolist()
+        return {
+            "warmup_iterations": self.warmup_iterations,
+            "iterations": [
+                {"iteration": number, "wall_ms": wall}
+                for number, wall in zip(self.iterations, self.walls_ms, strict=True)
+            ],
+            "wall": asdict(self.wall),
+            "parts": asdict(self.parts),
+            "ops": [asdict(each) for each in self.ops],
+            "gaps": [asdict(each) for each in self.gaps],
+            "stalls": [
+                {
+                    "iteration": stall.iteration,
+                    "excess_ms": stall.excess_ns / NS_PER_MS,
+                    "where": stall.term.to_dict(),
+                    "where_excess_ms": stall.term_excess_ns / NS_PER_MS,
+                }
+                for stall in self.stalls
+            ],
+            "critical_path": [
+                {**term.to_dict(), "mean_ms": mean} for term, mean in zip(self.paths.terms, means, strict=True)
+            ],
+        }
 
 
 def audit(run: Run) -> Audit:

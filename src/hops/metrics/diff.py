@@ -8,11 +8,14 @@ show: less time there, more time here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hops.metrics.audit import NS_PER_MS, Audit
-from hops.metrics.path import Term
+from hops.metrics.path import Piece, Term
+
+STALLS = "stalls"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,9 @@ class Change:
     first_ms: float
     second_ms: float
 
+    def __str__(self) -> str:
+        return STALLS if self.term is None else str(self.term)
+
     @property
     def change_ms(self) -> float:
         """How much more the second run spends."""
@@ -59,17 +65,48 @@ class Difference:
         """How much longer the second run's mean iteration is: the sum of all changes."""
         return self.second.iteration_ms - self.first.iteration_ms
 
+    def by_piece(self) -> tuple[tuple[str, float, float], ...]:
+        """Name, first and second time of every kind of piece that occurs, and of stalls; they sum to the totals."""
+        groups: dict[str, list[Change]] = {name: [] for name in (*Piece, STALLS)}
+        for change in self.changes:
+            groups[STALLS if change.term is None else change.term.piece].append(change)
+        return tuple(
+            (name, sum(each.first_ms for each in group), sum(each.second_ms for each in group))
+            for name, group in groups.items()
+            if any(each.first_ms or each.second_ms for each in group)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dicts and lists of numbers, text and None."""
+        return {
+            "iteration_ms": {"first": self.first.iteration_ms, "second": self.second.iteration_ms},
+            "change_ms": self.total_ms,
+            "by_piece": [
+                {"piece": name, "first_ms": first, "second_ms": second, "change_ms": second - first}
+                for name, first, second in self.by_piece()
+            ],
+            "terms": [
+                {
+                    **({"piece": STALLS} if change.term is None else change.term.to_dict()),
+                    "first_ms": change.first_ms,
+                    "second_ms": change.second_ms,
+                    "change_ms": change.change_ms,
+                }
+                for change in self.changes
+            ],
+        }
+
 
 def break_down(found: Audit) -> Breakdown:
     """The mean iteration of an audited run."""
     stalled = {stall.iteration for stall in found.stalls}
     calm = np.array([number not in stalled for number in found.iterations])
     means = found.paths.spent_ns[calm].mean(axis=0) / NS_PER_MS
-    iteration_ms = float(np.mean(found.walls_ms))
+    walls = np.asarray(found.walls_ms)
     return Breakdown(
-        iteration_ms=iteration_ms,
+        iteration_ms=float(walls.mean()),
         terms_ms=dict(zip(found.paths.terms, means.tolist(), strict=True)),
-        stalls_ms=iteration_ms - float(means.sum()),
+        stalls_ms=float(walls.mean() - walls[calm].mean()),
         stalled=len(stalled),
         iterations=len(calm),
     )

@@ -40,6 +40,25 @@ class Term(NamedTuple):
     op: Op | None = None
     peer: int = -1
 
+    def __str__(self) -> str:
+        """What people call it: `B of stage 2`, `message 0 to 1 (F)`."""
+        letter = "" if self.op is None else self.op.name
+        elsewhere = f" on rank {self.rank}" if self.rank != self.stage else ""
+        return {
+            Piece.COMPUTE: f"{letter} of stage {self.stage}{elsewhere}",
+            Piece.MESSAGE: f"message {self.rank} to {self.peer} ({letter})",
+            Piece.BETWEEN: f"between actions, rank {self.rank}",
+            Piece.REDUCE: "pipeline's end to optimizer",
+            Piece.OPTIMIZER: f"optimizer, rank {self.rank}",
+            Piece.HOST: "until the next iteration",
+        }[self.piece]
+
+    def to_dict(self) -> dict[str, int | str | None]:
+        """Plain values; null where it has none."""
+        numbers = {"rank": self.rank, "stage": self.stage, "peer": self.peer}
+        plain = {name: None if value < 0 else value for name, value in numbers.items()}
+        return {"piece": self.piece.value, "op": None if self.op is None else self.op.name, **plain}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Paths:

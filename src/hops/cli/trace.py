@@ -1,0 +1,150 @@
+"""`hops trace`: look at a run that was recorded (or simulated), set two against each other, change the format."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hops.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from hops.cli.recorded import Recorded
+
+app = typer.Typer(help="Read, audit, compare and convert traces of runs.", no_args_is_help=True)
+
+SOURCES = "A run folder, a trace file, or a spec or run.yaml, which is simulated."
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help=SOURCES, show_default=False)]
+LenientOption = Annotated[
+    bool, typer.Option("--lenient", help="Drop faulty lines and count them, instead of stopping at the first.")
+]
+FormatOption = Annotated[
+    str,
+    typer.Option("--format", metavar="NAME", help="megatron, kineto, csv or hops; default: guessed."),
+]
+WarmupOption = Annotated[
+    int | None,
+    typer.Option("--warmup", metavar="N", min=0, help="Leading iterations left out; default: found in the trace."),
+]
+
+
+@app.command("show")
+def show_trace(
+    run: RunArgument,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw its timeline into a PNG or SVG.")
+    ] = None,
+    warmup: WarmupOption = None,
+    format_name: FormatOption = "",
+    *,
+    lenient: LenientOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Audit a run: stage times, gaps, stalls, bubble, and whether it ran the schedule it is labelled with."""
+    from hops.cli.console import show, show_json
+    from hops.cli.recorded import audited, opened
+    from hops.report.audit import findings, render_audit
+    from hops.viz import draw_timeline
+
+    recorded = opened(run, format_name=format_name, lenient=lenient, warmup=warmup)
+    found = audited(recorded)
+    if picture is not None:
+        draw_timeline(recorded.renamed(found.detected), recorded.facts, picture)
+    if as_json:
+        detected = found.detected
+        show_json(
+            {
+                "name": found.name,
+                "schedule": {
+                    "labelled": found.label or None,
+                    "detected": list(detected.names),
+                    "mislabelled": detected.contradicts(found.label),
+                    "iterations": detected.iterations,
+                    "iterations_in_other_orders": list(detected.others),
+                },
+                "findings": list(findings(found)),
+                "dropped_events": dict(found.dropped),
+                "audit": found.audit.to_dict(),
+                "summary": found.summary.to_dict(),
+            }
+        )
+        return
+    show(render_audit(found))
+    if picture is not None:
+        show(f"wrote {picture}")
+
+
+@app.command("diff")
+def diff_traces(
+    first: Annotated[Path, typer.Argument(metavar="A", help=SOURCES, show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Likewise.", show_default=False)],
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", "-p", metavar="FILE", help="Draw both timelines and the difference."),
+    ] = None,
+    warmup: WarmupOption = None,
+    format_name: FormatOption = "",
+    *,
+    lenient: LenientOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say where the iteration times of two runs differ, by cause, rank, op and link; the terms sum to the difference.
+
+    Measured against simulated: `hops trace diff RUN spec.yaml`.
+    """
+    from hops.cli.console import show, show_json
+    from hops.cli.recorded import audited, opened
+    from hops.metrics import break_down, difference
+    from hops.report.diff import render_difference
+    from hops.viz.diff import Side, draw_difference
+
+    runs = [opened(path, format_name=format_name, lenient=lenient, warmup=warmup) for path in (first, second)]
+    finds = [audited(each) for each in runs]
+    found = difference(*(break_down(each.audit) for each in finds))
+    if picture is not None:
+        sides = [
+            Side(name=each.title, trace=each.trace, facts=each.facts, summary=find.summary, audit=find.audit)
+            for each, find in zip(runs, finds, strict=True)
+        ]
+        draw_difference(sides[0], sides[1], found, picture)
+    if as_json:
+        show_json({"first": str(first), "second": str(second), **found.to_dict()})
+        return
+    show(render_difference(found, runs[0].title, runs[1].title))
+    if picture is not None:
+        show(f"wrote {picture}")
+
+
+@app.command("convert")
+def convert_trace(
+    run: RunArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="*.csv, *.csv.gz, *.parquet: raw events; *.json, *.json.gz: for Perfetto.",
+        ),
+    ],
+    format_name: FormatOption = "",
+    *,
+    lenient: LenientOption = False,
+) -> None:
+    """Write a run as raw events or as a Chrome trace for Perfetto; the name's ending says which."""
+    from hops.cli.console import show
+    from hops.cli.recorded import opened
+    from hops.report import write_chrome
+    from hops.trace import write_events
+
+    recorded = opened(run, format_name=format_name, lenient=lenient, warmup=0)
+    if output.name.lower().endswith((".json", ".json.gz")):
+        write_chrome(recorded.trace, output, recorded.facts)
+    else:
+        write_events(recorded.trace, output)
+    _say_dropped(recorded)
+    show(f"wrote {output}: {len(recorded.trace)} rows of {recorded.trace.num_iterations} iterations")
+
+
+def _say_dropped(recorded: "Recorded") -> None:
+    for reason, events in recorded.dropped.items():
+        typer.echo(f"dropped {events}: {reason}", err=True)
