@@ -317,3 +317,11 @@ def test_rows_say_of_every_entry_what_a_list_shows():
 def test_the_reference_page_is_current():
     page = Path(__file__).parents[2] / "docs/reference/catalog.md"
     assert page.read_text() == render(CATALOG), "run: python -m hops.cluster.reference > docs/reference/catalog.md"
+
+
+def test_names_are_known_without_reading_the_files_in_full():
+    """The two lines that hold a shipped file's names say what the file says."""
+    for shelf in (CATALOG.devices, CATALOG.interconnects):
+        in_full = {name for entry in shelf.entries.values() for name in (entry.name, *entry.aliases)}
+        assert set(shelf.by_any_name) == in_full
+        assert all(shelf.entries[name].name == name for name in shelf.entries)

@@ -1,10 +1,11 @@
 """The catalog: every kind of device and interconnect by name, ours and the user's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hops.cluster.device import DeviceKind
 from hops.cluster.interconnect import Interconnect
@@ -13,6 +14,7 @@ from hops.cluster.reading import Record, read_device, read_file, read_interconne
 from hops.errors import CatalogError
 
 DATA = Path(__file__).parent / "data"
+_NAME_LINES = re.compile(r"^(?:device|interconnect): (\S+)|^aliases: \[(.*)\]", re.MULTILINE)
 Entry = TypeVar("Entry", bound=DeviceKind | Interconnect)
 
 
@@ -64,18 +66,78 @@ class Catalog:
         return list(self.interconnects.entries)
 
 
-@cache
-def _builtin_records() -> tuple[Record, ...]:
-    return tuple(read_file(file) for file in sorted(DATA.rglob("*.yaml")))
+class _OnDemand(Mapping[str, Entry]):
+    """Entries by name, each made when it is asked for: most runs need a few of the catalog's files."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Entry]]) -> None:
+        self._makers = makers
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Book:
+    """A file that describes one entry: its names (its own first, then aliases), and how to read it."""
+
+    file: Path
+    names: tuple[str, ...]
+    read: Callable[[], Any]
 
 
 def _load(extra: tuple[Path, ...]) -> Catalog:
-    records = [*_builtin_records(), *(read_file(file) for path in extra for file in _files(path))]
-    wires = [record for record in records if "interconnect" in record.content]
-    interconnects = _shelf("interconnect", [(record.file, read_interconnect(record)) for record in wires])
-    kinds = [record for record in records if "device" in record.content]
-    devices = _shelf("device", [(record.file, read_device(record, interconnects.get)) for record in kinds])
-    return Catalog(devices=devices, interconnects=interconnects)
+    own = [read_file(file) for path in extra for file in _files(path)]
+    wires = [_stated(record, read_interconnect) for record in own if _is_wire(record)]
+    interconnects: Shelf[Interconnect] = _shelf("interconnect", [*_shipped("interconnects", read_interconnect), *wires])
+
+    def read(record: Record) -> DeviceKind:
+        return read_device(record, interconnects.get)
+
+    kinds = [_stated(record, read) for record in own if not _is_wire(record)]
+    return Catalog(devices=_shelf("device", [*_shipped("devices", read), *kinds]), interconnects=interconnects)
+
+
+def _is_wire(record: Record) -> bool:
+    return "interconnect" in record.content
+
+
+def _stated(record: Record, read: Callable[[Record], DeviceKind | Interconnect]) -> _Book:
+    """A user's file, read at once so that its errors show."""
+    entry = read(record)
+    return _Book(file=record.file, names=(entry.name, *entry.aliases), read=lambda: entry)
+
+
+def _shipped(folder: str, read: Callable[[Record], Entry]) -> list[_Book]:
+    """Our own files of one family, by the names that stand in them."""
+
+    def read_file_once(file: Path) -> Callable[[], Entry]:
+        return cache(lambda: read(_shipped_record(file)))
+
+    return [_Book(file=file, names=names, read=read_file_once(file)) for file, names in _shipped_names(folder)]
+
+
+@cache
+def _shipped_names(folder: str) -> tuple[tuple[Path, tuple[str, ...]], ...]:
+    """Our own files with their names, from the two lines that hold them (a test reads the files in full)."""
+    files = sorted((DATA / folder).glob("*.yaml"))
+    return tuple((file, _names_in(file.read_text(encoding="utf-8"))) for file in files)
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    found = _NAME_LINES.findall(text)
+    aliases = (alias.strip() for _, listed in found for alias in listed.split(","))
+    return (*(name for name, _ in found if name), *(alias for alias in aliases if alias))
+
+
+@cache
+def _shipped_record(file: Path) -> Record:
+    return read_file(file)
 
 
 def _files(path: Path) -> list[Path]:
@@ -87,17 +149,18 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _shelf(family: str, read: Iterable[tuple[Path, Entry]]) -> Shelf[Entry]:
-    entries: dict[str, Entry] = {}
-    by_any_name: dict[str, Entry] = {}
+def _shelf(family: str, books: Iterable[_Book]) -> "Shelf[Any]":
+    entries: dict[str, Callable[[], Any]] = {}
+    by_any_name: dict[str, Callable[[], Any]] = {}
     file_of: dict[str, Path] = {}
-    for file, entry in read:
-        for name in (entry.name, *entry.aliases):
+    for book in books:
+        for name in book.names:
             if name in file_of:
                 raise CatalogError(
-                    f"{file}: {family} name {name!r} is taken by {file_of[name]}: names and aliases must differ; rename"
+                    f"{book.file}: {family} name {name!r} is taken by {file_of[name]}: "
+                    "names and aliases must differ; rename"
                 )
-            file_of[name] = file
-            by_any_name[name] = entry
-        entries[entry.name] = entry
-    return Shelf(family=family, entries=entries, by_any_name=by_any_name)
+            file_of[name] = book.file
+            by_any_name[name] = book.read
+        entries[book.names[0]] = book.read
+    return Shelf(family=family, entries=_OnDemand(entries), by_any_name=_OnDemand(by_any_name))
