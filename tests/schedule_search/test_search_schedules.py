@@ -1,0 +1,144 @@
+"""hops_hetero and zb_or_1f1b as schedules of a spec."""
+
+import dataclasses
+import json
+
+import pytest
+from search_cases import FACTS, hetero16
+
+from hops.cluster import Network
+from hops.cost import FixedCosts
+from hops.engine import run_program
+from hops.errors import UsageError
+from hops.schedule import SCHEDULERS, Profile, Shape, evaluate
+from hops.schedule.search import Noise, choose, search
+from hops.schedule.search.builtins import contenders
+from hops.schedule.search.robust import LOOK_AHEAD
+from hops.schedule.zb_or_1f1b import gain_s
+
+
+def uneven(shape):
+    profile = Profile.uniform(shape, f=1e-3, i=1e-3, w=1e-3)
+    forward = tuple(1e-3 + 1e-4 * stage for stage in range(shape.num_stages))
+    return dataclasses.replace(profile, forward_s=forward)
+
+
+def configured(**parameters):
+    scheduler = SCHEDULERS.get("hops_hetero")(**parameters)
+    profile = uneven(scheduler.shape(4, 8))
+    scheduler.configure(profile)
+    return scheduler, profile
+
+
+def test_it_runs_the_searched_program():
+    scheduler, profile = configured(iterations=500, seed=1)
+    assert scheduler.program == search(profile, iterations=500, seed=1).program == scheduler.result.program
+
+
+def test_a_budget_stands_for_iterations():
+    short, _ = configured(budget_ms=1)
+    long, _ = configured(budget_ms=100)
+    assert long.result.certificate.makespan_ns <= short.result.certificate.makespan_ns
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ranks"),
+    [
+        ({}, (0, 1, 2, 3)),
+        ({"chunks": 2}, (0, 1, 2, 3, 0, 1, 2, 3)),
+        ({"chunks": 2, "placement": "v"}, (0, 1, 2, 3, 3, 2, 1, 0)),
+        ({"chunks": 3}, (0, 1, 2, 3) * 3),
+    ],
+)
+def test_chunks_and_placement_give_the_shape(parameters, ranks):
+    scheduler, profile = configured(iterations=200, **parameters)
+    assert profile.shape.rank_of_stage == ranks
+    assert scheduler.result.certificate.gap >= 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"budget_ms": 0}, "budget_ms must be a time above 0, but got 0"),
+        ({"iterations": -1}, "iterations must be an integer of at least 0, but got -1"),
+        ({"seed": -1}, "seed must be an integer of at least 0, but got -1"),
+        ({"chunks": 0}, "chunks must be an integer of at least 1, but got 0"),
+        ({"placement": "w"}, "placement must be one of loop, v, but got 'w'"),
+        ({"placement": "v"}, "placement v has 2 chunks, but got chunks: 1"),
+        ({"jitter": 1.5}, "jitter must be a fraction from 0 to 1, such as 0.1 for 10%, but got 1.5"),
+        ({"profile_error": -0.1}, "profile_error must be a fraction from 0 to 1, such as 0.1 for 10%, but got -0.1"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(UsageError) as error:
+        SCHEDULERS.get("hops_hetero")(**parameters)
+    assert str(error.value) == message
+
+
+def test_under_noise_it_runs_the_best_on_average_of_plan_priorities_and_built_in():
+    scheduler, profile = configured(iterations=500, jitter=0.3)
+    _, builtin = contenders(profile)
+    choice = choose(profile, scheduler.result.program, builtin, Noise(jitter=0.3), seed=0)
+    assert set(choice.mean_ns) == {"plan", "plan+2", f"plan+{LOOK_AHEAD}", builtin.name}
+    assert scheduler.program == choice.program
+    assert min(choice.mean_ns.values()) <= choice.mean_ns["plan"]
+
+
+def test_without_noise_the_plan_costs_what_was_planned_and_is_chosen():
+    profile = uneven(Shape.loop(4, num_microbatches=8))
+    result = search(profile, iterations=500)
+    _, builtin = contenders(profile)
+    choice = choose(profile, result.program, builtin, Noise(), seed=0)
+    assert choice.mean_ns["plan"] == result.certificate.makespan_ns
+    assert choice.mean_ns[builtin.name] == builtin.makespan_ns
+    assert (choice.program, choice.look_ahead) == (result.program, 0)
+
+
+def test_the_same_seed_gives_the_same_choice_and_another_seed_other_draws():
+    profile = uneven(Shape.loop(4, num_microbatches=8))
+    plan = search(profile, iterations=100).program
+    means = [choose(profile, plan, None, Noise(jitter=0.1), seed=seed).mean_ns for seed in (1, 1, 2)]
+    assert means[0] == means[1] != means[2]
+
+
+def test_errors_of_the_profile_are_not_averaged_away():
+    """Per action, noise of 10% cancels over many microbatches; per stage it does not, and costs more."""
+    profile = uneven(Shape.loop(4, num_microbatches=60))
+    plan = search(profile, iterations=100).program
+    jitter = choose(profile, plan, None, Noise(jitter=0.1), seed=1).mean_ns["plan"]
+    error = choose(profile, plan, None, Noise(profile_error=0.1), seed=1).mean_ns["plan"]
+    assert evaluate(plan, profile).makespan_ns < jitter < error
+
+
+def test_priorities_run_to_the_end_in_the_engine_within_memory():
+    scheduler, profile = configured(iterations=200)
+    scheduler = SCHEDULERS.get("hops_hetero")(iterations=200, jitter=0.4, seed=4)
+    profile = dataclasses.replace(profile, memory_bytes=(8, 6, 4, 3))
+    scheduler.configure(profile)
+    assert scheduler.result.certificate.gap >= 0
+    costs = FixedCosts(
+        forward_s=profile.forward_s,
+        input_backward_s=profile.input_backward_s,
+        weight_backward_s=profile.weight_backward_s,
+    )
+    trace = run_program(scheduler.program, costs, Network.uniform(4))
+    assert len(trace.end_ns) >= scheduler.program.num_actions
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason=f"needs {FACTS}")
+def test_the_rule_chooses_what_the_original_chose_on_its_16_pipelines():
+    values = json.loads((FACTS / "hetero16.json").read_text(encoding="utf-8"))["pipelines"]
+    for named in hetero16():
+        published = values[named.name]["original_makespan_ms"]
+        chose_zero_bubble = published["hops_hetero"] == published["zero_bubble"]
+        assert (gain_s(named.profile) > 0) is chose_zero_bubble, named.name
+
+
+def test_the_rule_is_zero_bubble_when_splitting_is_free_and_1f1b_when_it_is_dear():
+    profile = uneven(Shape.loop(4, num_microbatches=8))
+    free, dear = profile, dataclasses.replace(profile, fused_backward_s=(1e-3,) * 4)
+    for chosen, case in (("zero_bubble", free), ("1f1b", dear)):
+        rule, other = (SCHEDULERS.get(name)() for name in ("zb_or_1f1b", chosen))
+        rule.configure(case)
+        other.configure(case)
+        assert rule.program == other.program
