@@ -119,8 +119,8 @@ class Disturbances:
         )
 
     def down_since(self, link: int, time_ns: int) -> tuple[int, int]:
-        """The window in which a link is down now: (start, end)."""
-        return next(window for window in self.link_down[link] if window[0] <= time_ns < window[1])
+        """The window in which a link is down now: (start, end). It may end at this moment."""
+        return next(window for window in self.link_down[link] if window[0] <= time_ns <= window[1])
 
 
 def _merged(faults: Iterable[Fault]) -> list[tuple[int, int]]:

@@ -6,7 +6,6 @@ receiver or a link of its route breaks while it is under way; what is sent while
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from hops.actions import Action, Op
 from hops.cluster import Network
@@ -21,63 +20,13 @@ from hops.engine.overlapped import OverlappedRun
 from hops.engine.recorder import LOST_MESSAGE
 from hops.engine.run import Run
 from hops.engine.settings import Settings
+from hops.engine.under_way import WAITS, Message, Work
 from hops.engine.wiring import Wiring
 from hops.errors import JobFailedError
 from hops.faults import FOREVER, Fault, FaultKind
 from hops.trace import Stream, Trace
 
 _LOST = int(Stream.LOST)
-WAITS = -1
-
-
-class _Work:
-    """What ranks spend time on together."""
-
-    __slots__ = ("arguments", "length_ns", "links", "name", "ranks", "row", "start_ns", "then", "turn")
-
-    def __init__(
-        self,
-        ranks: tuple[int, ...],
-        links: tuple[int, ...],
-        length_ns: int,
-        row: tuple[int, int, int, int],
-        then: Callable[..., None],
-        arguments: tuple[Any, ...],
-    ) -> None:
-        self.ranks = ranks
-        self.links = links
-        self.length_ns = length_ns
-        self.row = row  # iteration, stage (-1: none), op, microbatch
-        self.then = then  # called with arguments and start when it ends
-        self.arguments = arguments
-        self.start_ns = WAITS
-        self.turn = 0  # raised whenever it is lost or begun
-
-    def __str__(self) -> str:
-        _, stage, op, microbatch = self.row
-        what = Op(op).name if stage < 0 else str(Action(stage, Op(op), microbatch))
-        return f"{what} of rank{'s' if len(self.ranks) > 1 else ''} {' and '.join(map(str, self.ranks))}"
-
-
-class _Message:
-    """An action's output on its way, or waiting for the way."""
-
-    __slots__ = ("action", "iteration", "key", "links", "ranks", "sent_ns", "transfer", "turn")
-
-    def __init__(
-        self, ranks: tuple[int, int], links: tuple[int, ...], iteration: Iteration, action: Action, key: int
-    ) -> None:
-        self.ranks = ranks
-        self.links = links
-        self.iteration = iteration
-        self.action = action
-        self.key = key
-        self.sent_ns = WAITS
-        self.transfer: Any = None
-        self.turn = 0
-
-    def __str__(self) -> str:
-        return f"the output of {self.action} from rank {self.ranks[0]} to rank {self.ranks[1]}"
 
 
 class _InterruptedError(Exception):
@@ -99,9 +48,9 @@ class Disturbed(Run):
         self._changes = iter(self._disturbances.changes)
         self._rank_down = bytearray(len(self._ranks))
         self._link_down = bytearray(len(self._disturbances.links))
-        self._work: list[_Work | None] = [None] * len(self._ranks)
-        self._under_way: dict[_Message, None] = {}
-        self._waiting: dict[_Message, None] = {}
+        self._work: list[Work | None] = [None] * len(self._ranks)
+        self._under_way: dict[Message, None] = {}
+        self._waiting: dict[Message, None] = {}
         self._until_stop = False
 
     def run(self) -> Trace:
@@ -133,7 +82,7 @@ class Disturbed(Run):
         self.busy[rank] = 1
         length = iteration.duration_ns[stage][op][microbatch]
         row = (iteration.number, stage, int(op), microbatch)
-        self._begin(_Work((rank,), (), length, row, self.finish, (rank, iteration, action)))
+        self._begin(Work((rank,), (), length, row, self.finish, (rank, iteration, action)))
 
     def spend(
         self,
@@ -145,7 +94,7 @@ class Disturbed(Run):
         then: Callable[[int], None],
     ) -> None:
         arguments = (ranks, stream, number, op, then)
-        self._begin(_Work(ranks, self._links_of(op, ranks), length_ns, (number, -1, int(op), 0), self.spent, arguments))
+        self._begin(Work(ranks, self._links_of(op, ranks), length_ns, (number, -1, int(op), 0), self.spent, arguments))
 
     def _links_of(self, op: Op, ranks: tuple[int, ...]) -> tuple[int, ...]:
         """The links that a reduction crosses."""
@@ -160,7 +109,7 @@ class Disturbed(Run):
         source, target = pair
         return self.network.routes[source, target].links
 
-    def _begin(self, work: _Work) -> None:
+    def _begin(self, work: Work) -> None:
         """Start work, or let it wait for what is down."""
         for rank in work.ranks:
             self._work[rank] = work
@@ -173,14 +122,14 @@ class Disturbed(Run):
         paces = [*(found.rank_pace[rank] for rank in work.ranks), *(found.link_pace[link] for link in work.links)]
         self.loop.at(end_of(now, work.length_ns, paces), self._end, work, work.turn)
 
-    def _end(self, work: _Work, turn: int) -> None:
+    def _end(self, work: Work, turn: int) -> None:
         if turn != work.turn:
             return  # it was lost; a later event stands for it
         for rank in work.ranks:
             self._work[rank] = None
         work.then(*work.arguments, work.start_ns)
 
-    def _lose_work(self, work: _Work) -> None:
+    def _lose_work(self, work: Work) -> None:
         number, stage, op, microbatch = work.row
         if work.start_ns < self.loop.now:
             for rank in work.ranks:
@@ -193,11 +142,11 @@ class Disturbed(Run):
     def transmit(self, iteration: Iteration, action: Action, key: int) -> None:
         stage, op, _ = action
         pair = (self.wiring.shape.rank_of_stage[stage], self.wiring.target[stage][op])
-        message = _Message(pair, self._route(pair), iteration, action, key)
+        message = Message(pair, self._route(pair), iteration, action, key)
         self._waiting[message] = None
         self._send(message)
 
-    def _send(self, message: _Message) -> None:
+    def _send(self, message: Message) -> None:
         """Send a message that waits, unless something on its way is down."""
         if self._is_blocked(message):
             self._arm(message, message.links)
@@ -209,13 +158,13 @@ class Disturbed(Run):
         size, delay = self.message_bytes[stage][op], message.iteration.delay_ns[message.key]
         message.transfer = self.links.send(message.ranks, size, delay, self._delivered, message, message.turn)
 
-    def _delivered(self, message: _Message, turn: int) -> None:
+    def _delivered(self, message: Message, turn: int) -> None:
         if turn != message.turn:
             return  # it was lost
         del self._under_way[message]
         self.received(message.iteration, message.action, message.key, message.sent_ns)
 
-    def _lose_message(self, message: _Message) -> None:
+    def _lose_message(self, message: Message) -> None:
         if message.transfer is not None:
             self.links.cancel(message.transfer)
         stage, op, microbatch = message.action
@@ -281,16 +230,16 @@ class Disturbed(Run):
             if message in self._waiting:  # still, although others went before it
                 self._send(message)
 
-    def _all_work(self) -> list[_Work]:
+    def _all_work(self) -> list[Work]:
         return list(dict.fromkeys(work for work in self._work if work is not None))
 
-    def _is_blocked(self, item: _Work | _Message) -> bool:
+    def _is_blocked(self, item: Work | Message) -> bool:
         ranks, links = self._rank_down, self._link_down
         return any(ranks[rank] for rank in item.ranks) or any(links[link] for link in item.links)
 
     # Giving up
 
-    def _arm(self, item: _Work | _Message, links: Iterable[int]) -> None:
+    def _arm(self, item: Work | Message, links: Iterable[int]) -> None:
         """Let the job fail if one of these links stays down for longer than the transport waits for it."""
         timeout, now = self.settings.faults.link_timeout_ns, self.loop.now
         if timeout is None:
@@ -299,7 +248,7 @@ class Disturbed(Run):
             if self._link_down[link] and self._disturbances.down_since(link, now)[1] - now > timeout:
                 self.loop.fault_at(now + timeout, self._give_up, item, item.turn, link)
 
-    def _give_up(self, item: _Work | _Message, turn: int, link: int) -> None:
+    def _give_up(self, item: Work | Message, turn: int, link: int) -> None:
         if item.turn != turn or not self.iterations:
             return
         timeout = self.settings.faults.link_timeout_ns
@@ -309,7 +258,7 @@ class Disturbed(Run):
         self._interrupt(
             f"the job failed at {now / 1e6:.3f} ms: {item} waited {timeout / 1e6:.3f} ms for the link {name}, down "
             f"since {since / 1e6:.3f} ms, and the transport timed out; raise the timeout, or let messages wait",
-            tuple(fault for fault in self._lasting(FaultKind.LINK_DOWN) if fault.target == name),
+            tuple(each for each in self._holding_up() if each.target == name and each.start_ns <= now < each.end_ns),
             item.ranks,
         )
 
@@ -340,21 +289,18 @@ class Disturbed(Run):
         return super().waits_for(rank)
 
     def advice(self) -> str:
-        for_ever = [fault for fault in self._lasting(*FaultKind) if fault.end_ns >= FOREVER]
+        for_ever = [fault for fault in self._holding_up() if fault.end_ns >= FOREVER]
         if not for_ever:
             return super().advice()
         named = "; ".join(_named(fault) for fault in for_ever)
         return f"never repaired: {named}; give it an end, or a recovery policy that does without it"
 
-    def _lasting(self, *kinds: FaultKind) -> list[Fault]:
-        """Faults of devices and links of this run that last now and keep something from happening."""
-        own = {self._device(rank) for rank in self._ranks if self._rank_down[rank]}
-        own |= {name for name, down in zip(self._disturbances.links, self._link_down, strict=True) if down}
-        return [
-            fault
-            for fault in self.settings.faults.plan
-            if fault.kind in kinds and fault.target in own and fault.start_ns <= self.loop.now < fault.end_ns
-        ]
+    def _holding_up(self) -> list[Fault]:
+        """The faults, by now or later on, of devices and links that are down now."""
+        down = {self._device(rank) for rank in self._ranks if self._rank_down[rank]}
+        down |= {name for name, flag in zip(self._disturbances.links, self._link_down, strict=True) if flag}
+        kinds = (FaultKind.STOP, FaultKind.LINK_DOWN)
+        return [fault for fault in self.settings.faults.plan if fault.kind in kinds and fault.target in down]
 
     def _device(self, rank: int) -> str:
         devices = self.settings.faults.devices

@@ -56,16 +56,23 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
 
     At that moment all that is under way, anywhere, is lost.
     """
-    run = _of_program(program, costs, network, settings)
-    return run.run_until_stop() if isinstance(run, Disturbed) else Outcome(trace=run.run())
+    if not settings.faults.plan:
+        return Outcome(trace=run_program(program, costs, network, settings))
+    return _to_first_stop(_of_program(program, costs, network, settings))
 
 
 def run_policy_until_stop(
     scheduler: Scheduler, profile: Profile, costs: CostModel, network: Network, settings: Settings
 ) -> Outcome:
     """The same for a policy."""
-    run = _of_policy(scheduler, profile, costs, network, settings)
-    return run.run_until_stop() if isinstance(run, Disturbed) else Outcome(trace=run.run())
+    if not settings.faults.plan:
+        return Outcome(trace=run_policy(scheduler, profile, costs, network, settings))
+    return _to_first_stop(_of_policy(scheduler, profile, costs, network, settings))
+
+
+def _to_first_stop(run: Run) -> Outcome:
+    assert isinstance(run, Disturbed), "runs with faults are disturbed"
+    return run.run_until_stop()
 
 
 def _of_program(program: Program, costs: CostModel, network: Network, settings: Settings) -> Run:
