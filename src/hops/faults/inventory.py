@@ -1,0 +1,159 @@
+"""What can break in a cluster, by name: devices, hosts, NICs, links, and groups of them that break together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+
+from hops.errors import UsageError
+from hops.faults.plan import FaultKind
+
+_MOST_NAMED = 12
+
+
+class Family(StrEnum):
+    """All targets of one sort."""
+
+    DEVICES = "devices"
+    HOSTS = "hosts"
+    NICS = "nics"
+    LINKS = "links"
+    GROUPS = "groups"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Something that breaks as a whole.
+
+    Attributes:
+        name: as the inventory knows it.
+        number: its place among its family; with the seed it says what is drawn for it.
+        family: what it is.
+        devices: ids of the devices that break with it.
+        links: names of the links that break with it.
+    """
+
+    name: str
+    number: int
+    family: Family
+    devices: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+    @property
+    def cause(self) -> str:
+        """For reports, such as `host node3`."""
+        return f"{self.family.removesuffix('s')} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """Everything that can break.
+
+    Attributes:
+        kind_of: kind (catalog name) of every device, by id, in the order of the cluster.
+        host_of: host of every device, by id.
+        nics: the links of every NIC, by its name, such as `node0.nic`.
+        nics_of: NICs of every host.
+        links: names of all links that messages or reductions cross.
+        groups: what breaks together: names of hosts, devices, NICs or links, by the name of the group.
+    """
+
+    kind_of: Mapping[str, str]
+    host_of: Mapping[str, str]
+    nics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    nics_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def sites(self, family: Family, *, kinds: Sequence[str] = ()) -> tuple[Site, ...]:
+        """All of a family; with `kinds`, only those with a device of such a kind."""
+        makers = {
+            Family.DEVICES: self._devices,
+            Family.HOSTS: self._hosts,
+            Family.NICS: self._nics,
+            Family.LINKS: self._links,
+            Family.GROUPS: self._groups,
+        }
+        wanted = set(kinds)
+        return tuple(
+            site
+            for site in makers[family]()
+            if not wanted or any(self.kind_of[device] in wanted for device in site.devices)
+        )
+
+    def named(self, names: Iterable[str]) -> tuple[Site, ...]:
+        """The sites of these names. Raises UsageError, with the nearest name, for one that is not known."""
+        known = self._by_name()
+        return tuple(self._find(name, known) for name in names)
+
+    def _by_name(self) -> dict[str, Site]:
+        """A name that several families use is the first one's, in the order of Family."""
+        return {site.name: site for family in reversed(Family) for site in self.sites(family)}
+
+    def _find(self, name: str, known: Mapping[str, Site]) -> Site:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            shown = ", ".join(list(known)[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(f"unknown target {name!r}: {hint}known are {shown}")
+        return known[name]
+
+    def _devices(self) -> list[Site]:
+        return [
+            Site(name=device, number=number, family=Family.DEVICES, devices=(device,))
+            for number, device in enumerate(self.kind_of)
+        ]
+
+    def _hosts(self) -> list[Site]:
+        members: dict[str, list[str]] = {}
+        for device, host in self.host_of.items():
+            members.setdefault(host, []).append(device)
+        return [
+            Site(
+                name=host,
+                number=number,
+                family=Family.HOSTS,
+                devices=tuple(devices),
+                links=tuple(link for nic in self.nics_of.get(host, ()) for link in self.nics[nic]),
+            )
+            for number, (host, devices) in enumerate(members.items())
+        ]
+
+    def _nics(self) -> list[Site]:
+        return [
+            Site(name=nic, number=number, family=Family.NICS, links=links)
+            for number, (nic, links) in enumerate(self.nics.items())
+        ]
+
+    def _links(self) -> list[Site]:
+        return [
+            Site(name=link, number=number, family=Family.LINKS, links=(link,)) for number, link in enumerate(self.links)
+        ]
+
+    def _groups(self) -> list[Site]:
+        bare = {
+            site.name: site for family in reversed(Family) if family is not Family.GROUPS for site in self.sites(family)
+        }
+        found = []
+        for number, (group, names) in enumerate(self.groups.items()):
+            members = [self._find(name, bare) for name in names]
+            found.append(
+                Site(
+                    name=group,
+                    number=number,
+                    family=Family.GROUPS,
+                    devices=tuple(dict.fromkeys(device for site in members for device in site.devices)),
+                    links=tuple(dict.fromkeys(link for site in members for link in site.links)),
+                )
+            )
+        return found
+
+
+def targets(site: Site, kind: FaultKind) -> tuple[str, ...]:
+    """What a fault of this kind hits of a site. Raises UsageError if there is nothing."""
+    found = site.links if kind.of_link else site.devices
+    if not found:
+        what = "link" if kind.of_link else "device"
+        fix = "use stop or slow" if kind.of_link else "use link-down or link-slow"
+        raise UsageError(f"{site.cause} has no {what} for a fault of kind {kind}; {fix}, or other targets")
+    return found
