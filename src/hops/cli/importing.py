@@ -24,12 +24,16 @@ def megatron(
         str, typer.Option("--devices", metavar="A,B,...", help="With flags: the device of each rank, in rank order.")
     ] = "",
     iterations: Annotated[int, typer.Option(min=1, help="Iterations that the spec simulates.")] = 5,
+    *,
+    compare: Annotated[
+        bool, typer.Option(help="Where RUN holds a trace, print the simulated beside the measured iteration time.")
+    ] = True,
 ) -> None:
     """Turn a Megatron-LM launch into a spec."""
     from hops.config.load import loads
     from hops.errors import UsageError
     from hops.files import atomic_write
-    from hops.integrations.megatron import launch_from_flags, read_launch, spec_text
+    from hops.integrations.megatron import has_trace, launch_from_flags, read_launch, spec_text
 
     if (source is None) == (not flags):
         raise UsageError("give either RUN or --flags, such as: hops import megatron launch.sh --devices h100,l4")
@@ -43,3 +47,16 @@ def megatron(
     with atomic_write(output) as out:
         out.write(text)
     typer.echo(f"wrote {output}; next: hops run {output}")
+    if compare and source is not None and has_trace(source):
+        _compare(source, output)
+
+
+def _compare(source: Path, spec: Path) -> None:
+    """Print what was measured beside what the imported spec predicts."""
+    from hops.cli.console import show
+    from hops.cli.recorded import audited, opened
+    from hops.report.beside import render_beside
+
+    measured, simulated = (audited(opened(path)).audit for path in (source, spec))
+    show("", render_beside(measured, simulated))
+    typer.echo(f"where they differ: hops trace diff {source} {spec}")

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.actions import ACTION_OPS, Op
-from hops.errors import HopsError
+from hops.errors import HopsError, TraceError
 from hops.schedule.base import SCHEDULERS, Scheduler, StaticScheduler
 from hops.schedule.freeze import freeze
 from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.profile import Profile
 from hops.schedule.program import Program
+from hops.schedule.search.builtins import CHOOSERS
 from hops.schedule.shape import Shape
 from hops.trace import Stream, Trace
 
@@ -34,13 +35,14 @@ class Detected:
     others: tuple[int, ...]
 
     def contradicts(self, label: str) -> bool:
-        """Whether the run was labelled as another known schedule than the one it ran."""
-        return bool(label) and bool(self.names) and label not in self.names
+        """Whether the label names a schedule of ours that gives another order than the one that ran."""
+        return bool(self.names) and label in _comparable() and label not in self.names
 
 
 def detect(trace: Trace) -> Detected:
     """Compare the order of actions of every iteration with the programs of all static schedules for this shape.
 
+    Schedules that choose among others are left out: what they chose has a name of its own.
     Schedules that look at times get the medians of the trace. Raises TraceError if the trace has no actions.
     """
     groups = _same_order(trace)
@@ -56,18 +58,20 @@ def detect(trace: Trace) -> Detected:
 def _same_order(trace: Trace) -> list[list[int]]:
     """Numbers of iterations, grouped by their order of actions; the groups in order of their first member."""
     rows = trace.where((trace.stream == Stream.COMPUTE) & (trace.op <= Op.W))
+    if not len(rows):
+        raise TraceError("the trace has no compute actions; expected at least one iteration's")
     order = np.lexsort((rows.start_ns, rows.rank, rows.iteration))
     code = np.stack([column[order] for column in (rows.rank, rows.stage, rows.op, rows.microbatch)])
     numbers, first = np.unique(rows.iteration[order], return_index=True)
     groups: dict[bytes, list[int]] = {}
     for number, part in zip(numbers.tolist(), np.split(code, first[1:], axis=1), strict=True):
         groups.setdefault(part.tobytes(), []).append(number)
-    return list(groups.values()) or [[0]]
+    return list(groups.values())
 
 
 def _programs(shape: Shape, profile: Profile) -> Iterator[tuple[str, Program]]:
     """Every static schedule's program for the shape, by name; those that cannot arrange it are passed over."""
-    for name in SCHEDULERS.names():
+    for name in _comparable():
         for scheduler in _variants(name, shape):
             try:
                 if scheduler.shape(shape.num_ranks, shape.num_microbatches) != shape:
@@ -77,6 +81,11 @@ def _programs(shape: Shape, profile: Profile) -> Iterator[tuple[str, Program]]:
                 continue
             if isinstance(scheduler, StaticScheduler):
                 yield name, scheduler.program
+
+
+def _comparable() -> list[str]:
+    """Names of schedules whose programs are their own."""
+    return [name for name in SCHEDULERS.names() if name not in CHOOSERS]
 
 
 def _variants(name: str, shape: Shape) -> Iterator[Scheduler]:

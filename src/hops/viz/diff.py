@@ -10,6 +10,7 @@ from hops.trace import Trace
 from hops.viz.blocks import Block, blocks_sheet, paint_blocks
 from hops.viz.canvas import picture, picture_format, text_width_in
 from hops.viz.headline import summary_figures
+from hops.viz.sheet import Sheet
 from hops.viz.style import ALERT, INK, OPS, QUIET, RULE, TEXT_PT, TITLE_PT
 from hops.viz.window import choose_window
 
@@ -32,12 +33,12 @@ class Side:
     summary: Summary
     audit: Audit
 
-    def block(self) -> Block:
+    def block(self, letter: str) -> Block:
         """Its iteration that is nearest to the median."""
         typical = self.audit.typical_iteration
         return Block(
-            name=self.name,
-            figures=f"iteration {typical} of: {summary_figures(self.summary)}",
+            name=f"{letter}: {self.name}",
+            figures=f"shown is iteration {typical}; mean {summary_figures(self.summary)}",
             trace=self.trace,
             window=choose_window(self.trace, self.facts, iterations=[typical]),
         )
@@ -55,7 +56,7 @@ class Step:
 def draw_difference(first: Side, second: Side, found: Difference, path: Path) -> None:
     """Write a PNG or SVG. Raises UsageError for any other suffix."""
     picture_format(path)
-    blocks = [first.block(), second.block()]
+    blocks = [first.block("A"), second.block("B")]
     sheet = blocks_sheet(blocks)
     steps = steps_of(found)
     lower_in = _HEAD_IN + _STEP_IN * (len(steps) + 2) + _FOOT_IN
@@ -70,7 +71,7 @@ def draw_difference(first: Side, second: Side, found: Difference, path: Path) ->
             title=f"Mean iteration {found.total_ms:+.1f} ms ({share:+.1f} %)",
             subtitle="typical iterations on one time axis",
         )
-        _paint_steps(lower, found, steps, width_in=sheet.width_in, height_in=lower_in)
+        _paint_steps(lower, found, steps, sheet, height_in=lower_in)
 
 
 def steps_of(found: Difference) -> list[Step]:
@@ -86,11 +87,12 @@ def steps_of(found: Difference) -> list[Step]:
     return steps
 
 
-def _paint_steps(figure: Any, found: Difference, steps: list[Step], *, width_in: float, height_in: float) -> None:
+def _paint_steps(figure: Any, found: Difference, steps: list[Step], sheet: Sheet, *, height_in: float) -> None:
     """Bars that step from A's mean iteration time to B's, one line each."""
     names = ["A, mean iteration", *(step.name for step in steps), "B, mean iteration"]
-    left_in = 0.3 + max(text_width_in(name, TEXT_PT) for name in names)
-    box = (left_in, _FOOT_IN, width_in - left_in - 0.4, height_in - _HEAD_IN - _FOOT_IN)
+    width_in, right_in = sheet.width_in, sheet.right_in
+    left_in = max(sheet.left_in, 0.3 + max(text_width_in(name, TEXT_PT) for name in names))
+    box = (left_in, _FOOT_IN, width_in - left_in - right_in, height_in - _HEAD_IN - _FOOT_IN)
     axes = figure.add_axes(tuple(size / of for size, of in zip(box, (width_in, height_in) * 2, strict=True)))
     ends = [found.first.iteration_ms, *(step.start_ms + step.change_ms for step in steps), found.second.iteration_ms]
     low, high = min(ends), max(ends)

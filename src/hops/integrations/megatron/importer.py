@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hops.api import build, loads
+from hops.errors import HopsError
 from hops.integrations.base import IMPORTERS, Imported, Importer
 from hops.integrations.lines import plain_name
 from hops.integrations.megatron.launch import Launch
@@ -28,6 +29,14 @@ class Megatron(Importer):
 
 
 def launch_facts(launch: Launch) -> RunFacts:
-    """What the launch says of sizes and peak rates; memory was not measured, so what HOPS expects of it stays out."""
-    facts = build(loads(spec_text(launch), name=launch.name)).facts
-    return replace(facts, warmup_iterations=0, stage_memory=(), memory_bytes=())
+    """What the launch says of sizes, and of peak rates where the catalog has the devices; memory was not measured."""
+    sizes = RunFacts(
+        samples_per_microbatch=launch.micro_batch_size,
+        tokens_per_microbatch=launch.micro_batch_size * launch.seq_length,
+        data_parallel=launch.data_parallel,
+    )
+    try:
+        expected = build(loads(spec_text(launch), name=launch.name)).facts
+    except HopsError:  # a launch that HOPS cannot simulate can still be read
+        return sizes
+    return replace(sizes, flop_per_microbatch=expected.flop_per_microbatch, peak_flop_per_s=expected.peak_flop_per_s)

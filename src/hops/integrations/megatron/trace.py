@@ -74,6 +74,11 @@ def read_run(path: Path | str, *, lenient: bool = False) -> MeasuredRun:
     return MeasuredRun(trace=trace, launch=launch, dropped=sieve.dropped, origin_ns=origin_ns)
 
 
+def has_trace(path: Path) -> bool:
+    """Whether a run folder holds a trace beside its launch."""
+    return (path / FOLDER).is_dir()
+
+
 def rank_files(folder: Path) -> list[Path]:
     """The file of every rank, in order. Raises TraceError for an empty folder, or a missing or doubled rank."""
     found: dict[int, Path] = {}
