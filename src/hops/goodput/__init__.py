@@ -1,0 +1,1 @@
+"""Goodput: what weeks of training on hardware that breaks really deliver."""

@@ -1,0 +1,45 @@
+"""What a life came to: where its time went, what was kept and what was lost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hops.faults import FaultKind
+from hops.goodput.ledger import Cause
+from hops.goodput.recovery.base import Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifeStory:
+    """One life up to its horizon.
+
+    Attributes:
+        spent_ns: by cause; sums to the horizon.
+        iterations: kept at the end.
+        interruptions: times at which training broke off (stops during a recovery count).
+        lost_iterations: by what broke; those begun and not kept.
+        faults: of things in use, by kind.
+        downtime_ns: per device that was down.
+        touched_iterations: how many went through the engine one by one.
+        history: (time, spent so far) at every event.
+    """
+
+    horizon_ns: int
+    spent_ns: Mapping[Cause, int]
+    iterations: int
+    interruptions: int
+    lost_iterations: Mapping[str, int]
+    faults: Mapping[FaultKind, int]
+    downtime_ns: Mapping[Unit, int]
+    touched_iterations: int
+    history: tuple[tuple[int, dict[Cause, int]], ...]
+
+    @property
+    def goodput(self) -> float:
+        """Share of the time in which iterations that were kept ran at the pace without any fault."""
+        return self.spent_ns[Cause.PRODUCTIVE] / self.horizon_ns
+
+    @property
+    def effective_training_time_ratio(self) -> float:
+        """Share of the time in which iterations ran that were kept, slow ones in full."""
+        kept = (Cause.PRODUCTIVE, Cause.SLOW, Cause.DEGRADED)
+        return sum(self.spent_ns[cause] for cause in kept) / self.horizon_ns

@@ -1,0 +1,112 @@
+"""How long iterations take under every condition that occurs: simulated once per condition, then drawn from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hops.faults import FOREVER, Fault, FaultKind, FaultPlan
+from hops.goodput.pipeline import Pipeline, length_ns
+from hops.goodput.recovery.base import PLAIN, Variant
+from hops.goodput.spread import Floats, Spread
+
+Condition = tuple[Variant, tuple[Fault, ...]]
+_STRIDE = 1_000_003  # between the seeds of touched iterations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Copies that are alike: how many, how their pipeline differs from the spec's, what is slow in it."""
+
+    count: int
+    variant: Variant = PLAIN
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """Iteration times of the whole fleet in ns: as it is, with nothing slow, and as planned with nothing missing."""
+
+    actual: Floats
+    unslowed: Floats
+    planned: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """One iteration of one copy in which something changes, and the same iteration without faults, in ns.
+
+    `failed_ns`: when the transport gave up; the iteration is then lost.
+    """
+
+    actual_ns: int
+    unslowed_ns: int
+    planned_ns: int
+    failed_ns: int | None = None
+
+
+class Paces:
+    """Simulates `samples` iterations once per condition (one if nothing is drawn), and every touched one by itself."""
+
+    def __init__(self, pipeline_of: Callable[[Variant], Pipeline | None], *, samples: int, seed: int) -> None:
+        self._pipeline_of, self._samples, self._seed = pipeline_of, samples, seed
+        self._spreads: dict[Condition, Spread] = {}
+
+    def seconds(self, variant: Variant) -> float | None:
+        """Mean iteration time without faults; None if such a pipeline cannot run."""
+        if self._pipeline_of(variant) is None:
+            return None
+        return self.spread(variant).mean_ns / 1e9
+
+    def spread(self, variant: Variant = PLAIN, faults: Sequence[Fault] = ()) -> Spread:
+        """Iteration times while these faults last (their times do not matter)."""
+        lasting = tuple(sorted((replace(each, start_ns=0, end_ns=FOREVER, cause="") for each in faults), key=_order))
+        key = (variant, lasting)
+        if key not in self._spreads:
+            lengths = self._pipeline(variant).lengths_ns(self._samples, self._seed, FaultPlan(faults=lasting))
+            self._spreads[key] = Spread.of(lengths)
+        return self._spreads[key]
+
+    def draw(self, groups: Sequence[Group], count: int, missing: int, rng: np.random.Generator) -> Draws:
+        """`count` iterations of the fleet: the slowest copy decides.
+
+        Every group draws its slowest copy; the same draw says how long it would have taken without faults, and in the
+        spec's pipeline. `missing` copies do not run; as planned, they would.
+        """
+        actual, unslowed, planned = np.zeros(count), np.zeros(count), np.zeros(count)
+        for group in groups:
+            uniforms = 1.0 - rng.random(count)  # not 0
+            np.minimum(uniforms, 1 - 2.0**-53, out=uniforms)
+            clean = self.spread(group.variant).slowest(uniforms, group.count)
+            slow = self.spread(group.variant, group.faults).slowest(uniforms, group.count) if group.faults else clean
+            as_planned = clean if group.variant == PLAIN else self.spread().slowest(uniforms, group.count)
+            np.maximum(actual, slow, out=actual)
+            np.maximum(unslowed, clean, out=unslowed)
+            np.maximum(planned, as_planned, out=planned)
+        if missing:
+            np.maximum(planned, self.spread().slowest(1.0 - rng.random(count), missing), out=planned)
+        return Draws(actual=actual, unslowed=unslowed, planned=planned)
+
+    def touched(self, variant: Variant, faults: Sequence[Fault], number: int) -> Touched:
+        """The iteration of one copy that starts at time 0 of these faults. `number` gives it draws of its own."""
+        seed = self._seed + _STRIDE * (number + 1)
+        pipeline = self._pipeline(variant)
+        plan = FaultPlan(faults=tuple(sorted(faults, key=_order)))
+        unslowed = int(pipeline.lengths_ns(1, seed, FaultPlan())[0])
+        planned = unslowed if variant == PLAIN else int(self._pipeline(PLAIN).lengths_ns(1, seed, FaultPlan())[0])
+        if any(fault.kind is FaultKind.STOP for fault in faults):
+            actual, failed = int(pipeline.lengths_ns(1, seed, plan)[0]), None
+        else:
+            outcome = pipeline.until_stop(seed, plan)
+            failed = None if outcome.interruption is None else outcome.interruption.at_ns
+            actual = failed if failed is not None else length_ns(outcome.trace)
+        return Touched(actual_ns=actual, unslowed_ns=unslowed, planned_ns=planned, failed_ns=failed)
+
+    def _pipeline(self, variant: Variant) -> Pipeline:
+        pipeline = self._pipeline_of(variant)
+        assert pipeline is not None, "policies lay out only what can run"
+        return pipeline
+
+
+def _order(fault: Fault) -> tuple[int, str, str, int]:
+    return fault.start_ns, fault.kind, fault.target, fault.end_ns

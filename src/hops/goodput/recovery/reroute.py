@@ -1,0 +1,67 @@
+"""Data-parallel peers of a broken device take its microbatches into their bubbles, until it is back.
+
+ReCycle (Gandhi et al. 2024, arXiv 2405.14009): copies of the same stage hold the same weights, so any of them can run
+a microbatch of a copy whose device is gone; the backward in halves (I, W) leaves room for that.
+"""
+
+from math import ceil
+
+from hops.goodput.ledger import Cause
+from hops.goodput.recovery.base import RECOVERIES, Layout, Phase, Recovery, RecoveryPolicy, Situation, Unit, Variant
+
+
+@RECOVERIES.register("reroute")
+class Reroute(RecoveryPolicy):
+    """Loses the iteration in progress; then every iteration is longer by what the bubbles do not hold.
+
+    A stage that no copy holds any more is read from the last checkpoint once a device for it is back.
+    """
+
+    def react(self, situation: Situation) -> Recovery:
+        gone = situation.out | situation.vacant
+        dead = self._dead_places(gone)
+        if dead:
+            return self._restart(situation, gone, dead)
+        phases = (
+            Phase(cause=Cause.DETECTION, length_ns=self.times.detection_ns),
+            Phase(cause=Cause.RECONFIGURE, length_ns=self.times.reconfigure_ns),
+        )
+        return Recovery(phases=phases, rollback=False, out=gone)
+
+    def rejoin(self, situation: Situation) -> Recovery:
+        back = frozenset(unit for unit in situation.out if situation.back_ns[unit] <= situation.now_ns)
+        phases = (
+            Phase(cause=Cause.RELOAD, length_ns=self.times.copy_ns),
+            Phase(cause=Cause.RECONFIGURE, length_ns=self.times.reconfigure_ns),
+        )
+        return Recovery(phases=phases, rollback=False, out=situation.out - back)
+
+    def layout(self, out: frozenset[Unit]) -> Layout:
+        if not out:
+            return Layout()
+        return Layout(common=Variant(extra=tuple(map(self._extra, self._gone_by_place(out)))))
+
+    def _extra(self, gone: int) -> int:
+        """Microbatches that the busiest peer takes: those of the gone, dealt to the copies that are left."""
+        return ceil(self.fleet.microbatches * gone / (self.fleet.replicas - gone))
+
+    def _restart(self, situation: Situation, gone: frozenset[Unit], dead: list[int]) -> Recovery:
+        """Wait until every place has a device somewhere, then read the checkpoint."""
+        returns = [min(situation.back_ns[unit] for unit in gone if unit.device == place) for place in dead]
+        ready_ns = max(returns)
+        starts_ns = max(ready_ns, situation.now_ns + self.times.detection_ns)
+        still = frozenset(unit for unit in gone if situation.back_ns[unit] > starts_ns)
+        phases = (
+            *self.from_checkpoint(situation, ready_ns),
+            Phase(cause=Cause.RECONFIGURE, length_ns=self.times.reconfigure_ns if still else 0),
+        )
+        return Recovery(phases=phases, rollback=True, out=still)
+
+    def _dead_places(self, gone: frozenset[Unit]) -> list[int]:
+        return [place for place, count in enumerate(self._gone_by_place(gone)) if count == self.fleet.replicas]
+
+    def _gone_by_place(self, gone: frozenset[Unit]) -> list[int]:
+        counts = [0] * len(self.fleet.devices)
+        for unit in gone:
+            counts[unit.device] += 1
+        return counts
