@@ -155,15 +155,16 @@ def test_narrower_formats_are_at_least_as_fast(name):
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_number_of_a_device_has_a_vendor_source_and_a_date(name):
     kind = CATALOG.device(name)
-    keys = {"memory", "memory_bandwidth", "launch_overhead", "layer_overhead", "bus", "nic", "power", "price"}
+    keys = {"memory", "memory_bandwidth", "launch_overhead", "operation_overhead", "bus", "nic", "power", "price"}
     keys |= {f"peak.{precision}" for precision in kind.rates} | ({"peer"} if kind.peer else set())
+    keys |= {"cache"} if kind.cache_bytes else set()
     assert set(kind.sources) == keys
     for key, source in kind.sources.items():
         assert re.fullmatch(r"\d{4}-\d{2}", source.date), key
         assert source.document, key
         is_default = source.document.startswith("engineering default")
         assert source.url.startswith("https://") is not is_default, key
-        assert not is_default or key in {"launch_overhead", "layer_overhead", "nic", "bus"}, key
+        assert not is_default or key in {"launch_overhead", "nic", "bus"}, key
 
 
 @pytest.mark.parametrize("name", WIRES)

@@ -18,7 +18,7 @@ peak: {fp32: 1 TFLOP/s, tf32: unsupported, fp16: 2 TFLOP/s, bf16: unsupported, f
 memory: 8 GiB
 memory_bandwidth: {value: 100 GB/s, source: sheet}
 launch_overhead: 5 us
-layer_overhead: 0 us
+operation_overhead: 0 us
 bus: pcie4
 nic: toy-net
 power: 1.5 kW
@@ -47,7 +47,7 @@ def test_a_folder_of_files_is_added_to_the_catalog(tmp_path):
     assert toy.name == "toy"
     assert toy.rates == {"fp32": 1e12, "fp16": 2e12}
     assert (toy.memory_bytes, toy.memory_bandwidth, toy.power_w) == (8 * 2**30, 100e9, 1500)
-    assert (toy.launch_s, toy.layer_s, toy.price_per_hour, toy.peer) == (5e-6, 0, 0, None)
+    assert (toy.launch_s, toy.operation_s, toy.price_per_hour, toy.peer) == (5e-6, 0, 0, None)
     assert toy.bus is catalog.interconnect("pcie4")
     assert (toy.nic.bandwidth, toy.nic.latency_s) == (1e9, 20e-6)
     assert toy.sources["memory_bandwidth"].document == "Toy sheet"
@@ -200,7 +200,7 @@ def test_leaving_out_any_required_key_of_our_own_files_names_the_key(tmp_path, f
     """So every key that the built-in files state is checked, and none is read by accident."""
     content = YAML(typ="safe", pure=True).load(file.read_text())
     yaml = YAML()
-    for key in [key for key in content if key not in ("aliases", "peer", "sources", "device", "interconnect")]:
+    for key in [key for key in content if key not in ("aliases", "peer", "cache", "sources", "device", "interconnect")]:
         copy = tmp_path / f"{key}.yaml"
         rest = {name: value for name, value in content.items() if name != key}
         with copy.open("w") as stream:

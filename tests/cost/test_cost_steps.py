@@ -15,13 +15,15 @@ from hops.cost import (
     FixedCosts,
     StepCosts,
     StepModel,
+    Traffic,
     optimizer_seconds,
+    optimizer_steps,
     reduction_seconds,
     ring_seconds,
     tied_reduce_seconds,
     tree_seconds,
 )
-from hops.draws import Constant, Exponential, Normal
+from hops.draws import Constant, Empirical, Exponential, Normal
 from hops.errors import UsageError
 from hops.model import Implementation, Microbatch, Optimizer, Partition, get_model
 
@@ -63,10 +65,39 @@ def test_tied_embeddings_reduce_vocab_x_hidden_gradients_between_two():
 
 def test_the_optimizer_moves_its_bytes_through_its_own_memory():
     adam = Optimizer.named("adam", element_bytes=2)
-    seconds = optimizer_seconds(10**9, bytes_per_parameter=adam.step_bytes(2), rates=RATES)
-    assert seconds == pytest.approx(50e9 / (2e12 * 0.85))
-    launched = optimizer_seconds(0, bytes_per_parameter=50, rates=replace(RATES, optimizer_launch_s=2e-3))
+    seconds = optimizer_seconds(10**9, layers=0, bytes_per_parameter=adam.step_bytes(2), rates=RATES)
+    assert seconds == pytest.approx(50e9 / (2e12 * 0.8))
+    launched = optimizer_seconds(0, layers=3, bytes_per_parameter=50, rates=replace(RATES, optimizer_launch_s=2e-3))
     assert launched == 2e-3
+    more = replace(RATES, traffic=Traffic(optimizer=1.5))
+    assert optimizer_seconds(10**9, layers=0, bytes_per_parameter=50, rates=more) == pytest.approx(1.5 * seconds)
+
+
+def test_the_optimizer_is_bound_by_its_bytes_or_by_its_dispatch():
+    rates = replace(RATES, step_layer_s=1e-3)
+    assert optimizer_seconds(100, layers=8, bytes_per_parameter=50, rates=rates) == 8e-3
+    bound = optimizer_seconds(10**9, layers=8, bytes_per_parameter=50, rates=rates)
+    assert bound == pytest.approx(50e9 / (2e12 * 0.8))
+
+
+def test_every_rank_waits_for_the_gradient_norm_of_the_slowest():
+    slow = replace(RATES, norm_layer_s=2e-3)
+    steps = optimizer_steps([0, 0, 0], [4, 3, 9], bytes_per_parameter=50, rates=[RATES, slow, RATES])
+    assert steps == (6e-3, 6e-3, 6e-3)
+
+
+def test_expected_and_typical_iterations_are_those_of_many_draws():
+    """A tenth of reductions stalls: the mean holds them, the median is a quantile of the others."""
+    steps = StepModel(
+        tied_reduce=Empirical.of(np.linspace(0.08, 0.12, 101)),
+        tied_stall=Stall(probability=0.1, extra=Constant(value=0.2)),
+        optimizer=(Constant(value=0.4),),
+        host=Constant(value=0.1),
+    )
+    drawn = [steps.costs(iteration, 3).tied_reduce_s for iteration in range(8000)]
+    assert steps.expected().costs(0, 1).tied_reduce_s == pytest.approx(np.mean(drawn), rel=0.01)
+    assert steps.typical().costs(0, 1).tied_reduce_s == pytest.approx(np.median(drawn), rel=0.01)
+    assert steps.expected().costs(0, 1).optimizer_s == (0.4,)
 
 
 def test_constants_make_the_same_step_every_iteration():

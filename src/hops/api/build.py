@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hops.api.cluster import build_cluster
 from hops.api.costs import build_costs
 from hops.api.profile import build_profile
+from hops.api.transport import build_network
 from hops.cluster import Cluster, Network
 from hops.config import Spec
 from hops.cost import CostModel
@@ -37,7 +38,7 @@ def build(spec: Spec) -> Setup:
     cluster = build_cluster(spec)
     placement = spec.hardware.ranks()
     costs = build_costs(spec, shape, cluster)
-    network = cluster.network(placement)
+    network = build_network(spec, shape, cluster, costs)
     p2p = P2P(spec.pipeline.p2p)
     devices = [cluster.device(each) for each in placement]
     return Setup(

@@ -1,27 +1,33 @@
 """The pipeline and optimizer sections become a cost model on the devices that the stages are placed on."""
 
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from hops.api.cluster import interconnect
+from hops.api.fitted import device_rates, fitted, host_kinds
 from hops.api.trained import Trained, trained
-from hops.cluster import Catalog, Cluster, Device, Topology
+from hops.cluster import Catalog, Cluster, Stall, Topology
 from hops.config import Spec
 from hops.config.pipeline import StageTimes, per_stage
 from hops.cost import (
+    TCP_CORE_BYTES_PER_S,
     AnalyticCosts,
     Backward,
     CostModel,
     DeviceRates,
     DistributionCosts,
+    End,
     FusedBackward,
+    HardwareProfile,
     Jittered,
     MeasuredBackward,
     SplitBackward,
     StepModel,
     balanced_partition,
-    optimizer_seconds,
+    optimizer_steps,
     reduction_seconds,
+    tied_reduce,
     tied_reduce_seconds,
 )
 from hops.draws import Constant, Distribution
@@ -44,18 +50,6 @@ def build_costs(spec: Spec, shape: Shape, cluster: Cluster) -> CostModel:
         costs = _analytic(spec, shape, cluster)
     jitter = spec.pipeline.jitter
     return costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
-
-
-def device_rates(device: Device, precision: str) -> DeviceRates:
-    """What the catalog says of a device, as the cost model wants it."""
-    kind = device.kind
-    return DeviceRates(
-        peak_flop_per_s=kind.rate(precision),
-        memory_bandwidth=kind.memory_bandwidth,
-        forward_layer_floor_s=kind.layer_s,
-        backward_layer_floor_s=kind.layer_s,
-        launch_s=kind.launch_s,
-    )
 
 
 def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
@@ -88,7 +82,7 @@ def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
         ),
         steps=StepModel(
             optimizer=_stated_update(spec, shape),
-            host=Constant(value=spec.optimizer.host_gap if spec.optimizer.enabled else 0.0),
+            host=Constant(value=_host_gap(spec, shape) if spec.optimizer.enabled else 0.0),
             synchronized=spec.optimizer.synchronized,
         ),
     )
@@ -119,7 +113,8 @@ def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
 def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
     work = trained(spec)
     devices = [cluster.device(each) for each in spec.hardware.ranks()]
-    rates = [device_rates(devices[rank], spec.pipeline.precision) for rank in shape.rank_of_stage]
+    of_rank = [device_rates(spec, device) for device in devices]
+    rates = [of_rank[rank] for rank in shape.rank_of_stage]
     partition = _partition(spec, work.model, work.batch, work.how, rates)
     steps = _steps(spec, shape, cluster, work, partition, rates)
     return AnalyticCosts.of(
@@ -159,45 +154,79 @@ def _steps(
     section = spec.optimizer
     if not section.enabled:
         return StepModel(synchronized=section.synchronized)
-    parameters = [0] * shape.num_ranks
+    parameters, layers = [0] * shape.num_ranks, [0] * shape.num_ranks
     for stage, rank in enumerate(shape.rank_of_stage):
-        parameters[rank] += stage_parameters(work.model, partition.slice(stage))
+        part = partition.slice(stage)
+        parameters[rank] += stage_parameters(work.model, part)
+        layers[rank] += part.layers
+    tied, stall = _tied_reduce(spec, shape, cluster, work.model)
     return StepModel(
-        tied_reduce=Constant(value=_tied_reduce(spec, shape, cluster, work.model)),
+        tied_reduce=tied,
+        tied_stall=stall,
         grad_reduce=_grad_reduce(spec, cluster, parameters),
-        optimizer=_updates(spec, shape, work, parameters, rates),
-        host=Constant(value=section.host_gap),
+        optimizer=_updates(spec, shape, work, parameters, layers, rates),
+        host=Constant(value=_host_gap(spec, shape)),
         synchronized=section.synchronized,
     )
 
 
+def _host_gap(spec: Spec, shape: Shape) -> float:
+    """The stated gap, or the profile's."""
+    stated, profile = spec.optimizer.host_gap, fitted(spec)
+    if stated is not None:
+        return stated
+    return 0.0 if profile is None else profile.gap.base_s + profile.gap.per_rank_s * (shape.num_ranks - 1)
+
+
 def _updates(
-    spec: Spec, shape: Shape, work: Trained, parameters: Sequence[int], rates: Sequence[DeviceRates]
+    spec: Spec,
+    shape: Shape,
+    work: Trained,
+    parameters: Sequence[int],
+    layers: Sequence[int],
+    rates: Sequence[DeviceRates],
 ) -> tuple[Distribution, ...]:
     """The optimizer step of every rank."""
     if spec.optimizer.update_time is not None:
         return _stated_update(spec, shape)
     step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
     rates_of_rank = [rates[shape.stages_of(rank)[0]] for rank in range(shape.num_ranks)]
-    return tuple(
-        Constant(value=optimizer_seconds(count, bytes_per_parameter=step_bytes, rates=rate))
-        for count, rate in zip(parameters, rates_of_rank, strict=True)
-    )
+    steps = optimizer_steps(parameters, layers, bytes_per_parameter=step_bytes, rates=rates_of_rank)
+    return tuple(Constant(value=each) for each in steps)
 
 
-def _tied_reduce(spec: Spec, shape: Shape, cluster: Cluster, model: Transformer) -> float:
-    """Seconds of the tied-embedding all-reduce; 0 without tied embeddings, or with both ends on one device."""
+def _tied_reduce(spec: Spec, shape: Shape, cluster: Cluster, model: Transformer) -> tuple[Distribution, Stall | None]:
+    """The tied-embedding all-reduce; 0 without tied embeddings, or with both ends on one device."""
     placement = spec.hardware.ranks()
     first, last = placement[shape.rank_of_stage[0]], placement[shape.rank_of_stage[-1]]
     if not spec.optimizer.tied_embeddings or first == last:
-        return 0.0
+        return Constant(value=0.0), None
+    profile = fitted(spec)
+    ends = None if profile is None else _ends(spec, cluster, profile, first, last)
+    if profile is not None and ends is not None:
+        return tied_reduce(profile, *ends, model.table_parameters * spec.optimizer.gradient_bytes)
     path = cluster.route(first, last)
-    return tied_reduce_seconds(
+    limit = TCP_CORE_BYTES_PER_S / 2 if spec.hardware.transport == "sockets" else inf
+    seconds = tied_reduce_seconds(
         model.table_parameters,
         gradient_bytes=spec.optimizer.gradient_bytes,
-        bandwidth=path.bandwidth,
+        bandwidth=min(path.bandwidth, limit),
         latency_s=path.latency_s,
     )
+    return Constant(value=seconds), None
+
+
+def _ends(spec: Spec, cluster: Cluster, profile: HardwareProfile, first: str, last: str) -> tuple[End, End] | None:
+    """Both ends of an all-reduce over the network between hosts that the profile knows; None if it is none of those."""
+    kinds = host_kinds(spec, cluster, profile)
+    nodes = [cluster.device(each).node for each in (first, last)]
+    if nodes[0] == nodes[1] or not all(node in kinds for node in nodes):
+        return None
+    one, other = (
+        End(host=node, kind=kinds[node], nic_bytes_per_s=cluster.nic(device).bandwidth)
+        for node, device in zip(nodes, (first, last), strict=True)
+    )
+    return one, other
 
 
 def _grad_reduce(spec: Spec, cluster: Cluster, parameters: Sequence[int]) -> tuple[Distribution, ...]:

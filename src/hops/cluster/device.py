@@ -19,7 +19,9 @@ class DeviceKind:
         memory_bytes: capacity.
         memory_bandwidth: bytes/s of its own memory.
         launch_s: seconds to launch one kernel.
-        layer_s: seconds of the host to dispatch one transformer layer, whatever its size.
+        operation_s: seconds of the host to dispatch one operation of the framework.
+        layer_s: seconds of the host to dispatch one transformer layer, where a user states it; None: its operations.
+        cache_bytes: last-level cache (L2); 0: not modelled.
         bus: what connects it to its host (PCIe).
         peer: what connects it to its own kind in the same host, if anything does (NVLink).
         nic: the typical NIC of a host of such devices.
@@ -33,10 +35,12 @@ class DeviceKind:
     memory_bytes: int
     memory_bandwidth: float
     launch_s: float
-    layer_s: float
+    operation_s: float
     bus: Interconnect
     nic: Interconnect
     peer: Interconnect | None = None
+    layer_s: float | None = None
+    cache_bytes: int = 0
     price_per_hour: float
     power_w: float
     title: str = ""

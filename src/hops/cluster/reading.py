@@ -168,8 +168,10 @@ def read_interconnect(record: Record) -> Interconnect:
 
 def read_device(record: Record, interconnect: Callable[[str], Interconnect]) -> DeviceKind:
     """The device kind that a record describes; `interconnect` looks one up by name. Raises CatalogError."""
-    required = ("device", "title", "vendor", "peak", "memory", "memory_bandwidth", "launch_overhead", "layer_overhead")
-    record.check_keys((*required, "bus", "nic", "power", "price"), ("aliases", "peer", "sources"))
+    required = ("device", "title", "vendor", "peak", "memory", "memory_bandwidth", "launch_overhead")
+    record.check_keys(
+        (*required, "operation_overhead", "bus", "nic", "power", "price"), ("aliases", "peer", "cache", "sources")
+    )
 
     def connection(key: str, *topologies: Topology) -> Interconnect:
         name = record.sourced(key)
@@ -191,7 +193,8 @@ def read_device(record: Record, interconnect: Callable[[str], Interconnect]) -> 
         memory_bytes=int(record.number("memory", parse_bytes)),
         memory_bandwidth=record.number("memory_bandwidth", parse_bandwidth),
         launch_s=record.number("launch_overhead", parse_time, positive=False),
-        layer_s=record.number("layer_overhead", parse_time, positive=False),
+        operation_s=record.number("operation_overhead", parse_time, positive=False),
+        cache_bytes=int(record.number("cache", parse_bytes)) if "cache" in record.content else 0,
         bus=connection("bus", Topology.ROOT),
         peer=connection("peer", Topology.SWITCH, Topology.MESH) if "peer" in record.content else None,
         nic=connection("nic", Topology.NETWORK),

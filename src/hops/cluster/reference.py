@@ -38,7 +38,7 @@ def render(catalog: Catalog) -> str:
 
 
 def _devices(kinds: Iterable[DeviceKind]) -> str:
-    head = ["name", "aliases", *PRECISIONS, "memory", "memory bandwidth"]
+    head = ["name", "aliases", *PRECISIONS, "memory", "memory bandwidth", "cache"]
     rows = [
         [
             f"`{kind.name}`",
@@ -46,6 +46,7 @@ def _devices(kinds: Iterable[DeviceKind]) -> str:
             *(_tera(kind, precision) for precision in PRECISIONS),
             format_bytes(kind.memory_bytes),
             BANDWIDTH.pretty(kind.memory_bandwidth, digits=4),
+            format_bytes(kind.cache_bytes) if kind.cache_bytes else "-",
         ]
         for kind in kinds
     ]
@@ -53,7 +54,7 @@ def _devices(kinds: Iterable[DeviceKind]) -> str:
 
 
 def _device_links(kinds: Iterable[DeviceKind]) -> str:
-    head = ["name", "peer", "bus", "NIC of its host", "launch", "dispatch per layer", "power", "price per hour"]
+    head = ["name", "peer", "bus", "NIC of its host", "launch", "dispatch per operation", "power", "price per hour"]
     rows = [
         [
             f"`{kind.name}`",
@@ -61,7 +62,7 @@ def _device_links(kinds: Iterable[DeviceKind]) -> str:
             kind.bus.name,
             kind.nic.name,
             format_time(kind.launch_s),
-            format_time(kind.layer_s),
+            format_time(kind.operation_s),
             f"{kind.power_w:g} W",
             f"{kind.price_per_hour:.2f} USD",
         ]

@@ -1,9 +1,9 @@
 """The hardware section: which devices sit in which nodes, what connects them, which rank runs where."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from hops.cluster.catalog import Catalog
 from hops.config.distributions import Time
@@ -19,10 +19,12 @@ from hops.config.fields import (
     Probability,
     Seconds,
     Section,
+    beside,
     known,
     problem,
     short_for,
 )
+from hops.cost.profile_file import shipped_profile, shipped_profiles
 
 
 class StallForm(Section):
@@ -81,6 +83,12 @@ class DeviceEntry(Section):
     price_per_hour: Number | None = Field(default=None, description="money per device hour; default: the catalog's")
 
 
+def _profile_file(name: str, info: ValidationInfo) -> str:
+    """A shipped profile by its name, else a file beside the spec."""
+    return str(shipped_profile(name)) if name in shipped_profiles() else beside(name, info)
+
+
+ProfileFile = Annotated[Name, AfterValidator(_profile_file)]
 DeviceField = Annotated[DeviceEntry, short_for("type", DeviceEntry)]
 
 
@@ -88,6 +96,10 @@ class NodeEntry(Section):
     """One host, or `count` hosts that are alike."""
 
     name: Name | None = Field(default=None, description="default: node0, node1, ...; with count, a number is added")
+    instance_type: Name | None = Field(
+        default=None,
+        description="kind of host, such as g5.2xlarge, by which a profile knows it; default: one seen with its devices",
+    )
     count: Count = Field(default=1, description="how many such hosts")
     devices: tuple[DeviceField, ...] = Field(min_length=1, description="what the host holds, in order")
     interconnect: ConnectionField | None = Field(
@@ -113,7 +125,12 @@ class Hardware(Section):
     """Devices, nodes, links, and the rank-to-device placement."""
 
     catalog: tuple[InputFile, ...] = Field(default=(), description="own catalog files, beside the spec")
-    profile: InputFile | None = Field(default=None, description="fitted costs, written by `hops calibrate`")
+    profile: ProfileFile | None = Field(
+        default=None, description="fitted costs: a file written by `hops calibrate`, or a shipped one: `megatron-aws`"
+    )
+    transport: Literal["rdma", "sockets"] = Field(
+        default="rdma", description="between hosts; sockets: no faster than one core moves over TCP"
+    )
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, description="the hosts")
     interconnect: ConnectionField | None = Field(default=None, description="between nodes; default: their NICs")
     links: tuple[LinkEntry, ...] = Field(default=(), description="connections that differ from the default")

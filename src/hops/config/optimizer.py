@@ -38,6 +38,6 @@ class Optimizer(Section):
     update_time: Time | None = Field(
         default=None, description="time of the step; default: its bytes over memory bandwidth"
     )
-    host_gap: Seconds = Field(
-        default=0.0, json_schema_extra={"default": "0 s"}, description="host time before the next iteration starts"
+    host_gap: Seconds | None = Field(
+        default=None, description="host time before the next iteration starts; default: the profile's, or none"
     )

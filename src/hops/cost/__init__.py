@@ -5,28 +5,50 @@ from hops.cost.balance import balanced_partition
 from hops.cost.base import CostModel, StepCosts
 from hops.cost.distribution import Backward, DistributionCosts, FusedBackward, MeasuredBackward, SplitBackward
 from hops.cost.fixed import FixedCosts
+from hops.cost.hardware_profile import HardwareProfile
 from hops.cost.jitter import Jittered
-from hops.cost.rates import DeviceRates
+from hops.cost.profiled import (
+    TCP_CORE_BYTES_PER_S,
+    End,
+    catalog_rates,
+    fitted_rates,
+    pair_of,
+    port_bytes_per_s,
+    shapes_traffic,
+    tied_reduce,
+)
+from hops.cost.rates import DeviceRates, Traffic
 from hops.cost.reductions import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
-from hops.cost.steps import StepModel, optimizer_seconds
+from hops.cost.steps import StepModel, optimizer_seconds, optimizer_steps
 
 __all__ = [
+    "TCP_CORE_BYTES_PER_S",
     "AnalyticCosts",
     "Backward",
     "CostModel",
     "DeviceRates",
     "DistributionCosts",
+    "End",
     "FixedCosts",
     "FusedBackward",
+    "HardwareProfile",
     "Jittered",
     "MeasuredBackward",
     "SplitBackward",
     "StepCosts",
     "StepModel",
+    "Traffic",
     "balanced_partition",
+    "catalog_rates",
+    "fitted_rates",
     "optimizer_seconds",
+    "optimizer_steps",
+    "pair_of",
+    "port_bytes_per_s",
     "reduction_seconds",
     "ring_seconds",
+    "shapes_traffic",
+    "tied_reduce",
     "tied_reduce_seconds",
     "tree_seconds",
 ]

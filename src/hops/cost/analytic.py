@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from hops.actions import Op
 from hops.cost.base import CostModel, StepCosts, crosses_stages
 from hops.cost.rates import DeviceRates
 from hops.cost.steps import NO_STEPS, StepModel
 from hops.cost.terms import backward_terms, forward_terms, work_terms
+from hops.draws import FloatArray
 from hops.errors import UsageError
 from hops.model import (
     Implementation,
@@ -103,6 +106,20 @@ class AnalyticCosts(CostModel):
     def step(self, iteration: int, seed: int) -> StepCosts:
         return self.steps.costs(iteration, seed)
 
+    def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
+        """Expected seconds, and what fetching adds to F while the loader is behind (no chance in it).
+
+        The first microbatch of an iteration waits for its batch on the stages that load one; the first stage then
+        fetches its warm-up's microbatches faster than they are loaded.
+        """
+        times = np.array(CostModel.draw(self, iteration, num_microbatches, seed))
+        first, last = self.rates[0], self.rates[-1]
+        times[0, Op.F, 1 : min(self.num_stages, num_microbatches)] += first.refill_s
+        times[0, Op.F, 0] += first.first_fetch_s
+        if self.num_stages > 1:
+            times[-1, Op.F, 0] += last.first_fetch_s
+        return times
+
     def terms(self, stage: int, op: Op) -> dict[str, float]:
         """Seconds by term of F or B: which part of the model they go to, and what the host takes."""
         assert op in (Op.F, Op.B), f"terms are those of F and B, not of {op.name}"
@@ -121,6 +138,7 @@ class AnalyticCosts(CostModel):
         if stage == 0 and not self.first_stage_splits:
             return 0.0
         work, rates = self.works[stage], self.rates[stage]
-        inputs = sum(work_terms(work.recompute.kernels + work.input_backward.kernels, rates).values())
-        weights = sum(work_terms(work.weight_backward.kernels, rates).values())
+        factor = rates.traffic.backward
+        inputs = sum(work_terms(work.recompute.kernels + work.input_backward.kernels, rates, factor).values())
+        weights = sum(work_terms(work.weight_backward.kernels, rates, factor).values())
         return inputs / (inputs + weights) if inputs + weights > 0 else 0.5

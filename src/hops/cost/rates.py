@@ -1,28 +1,76 @@
-"""What a device attains: its vendor's peaks, the part of them that kernels reach, and the host's dispatch."""
+"""What a device attains: its vendor's peaks, the part of them that kernels reach, and the time of its host."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 
 from hops.errors import UsageError
 
-GEMM_EFFICIENCY = 0.8
-"""Attained over peak dense rate of large GEMMs: 0.80 on H100 SXM, 0.87 on A100 SXM (S. Bekman, Machine Learning
-Engineering, "maximum achievable matmul FLOPS", 2024). Power-limited cards reach less: calibrate."""
-MEMORY_EFFICIENCY = 0.85
+GEMM_EFFICIENCY = 0.5
+"""Attained over peak dense rate of a training run's GEMMs: 52 % of the peak is what Megatron-LM reports for its largest
+models (Narayanan et al. 2021, arXiv 2104.04473, table 1). Large single GEMMs reach 0.8, power-limited cards less."""
+MEMORY_EFFICIENCY = 0.8
 """Attained over peak bandwidth of streaming kernels: 0.8 to 0.92 on NVIDIA GPUs (Deakin et al. 2018, BabelSTREAM)."""
-
 CACHE_SPEEDUP = 2.0
 """Of a pass over a tensor that the cache holds: what it reads hits, what it writes still goes to memory."""
+
 FIXED_TIMES = (
     "gemm_ramp_s",
     "forward_layer_floor_s",
     "backward_layer_floor_s",
-    "embedding_floor_s",
-    "head_floor_s",
-    "batch_load_s",
+    "first_forward_s",
+    "first_backward_s",
+    "last_forward_s",
+    "last_backward_s",
     "launch_s",
+    "first_fetch_s",
+    "refill_s",
     "optimizer_launch_s",
+    "norm_layer_s",
+    "step_layer_s",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes moved over bytes counted, by what is moved; 1: the count is right. Properties of code, not of devices.
+
+    Attributes:
+        scores_*: unfused attention's heads x sequence^2 scores, softmax and batched products.
+        elementwise_*: norms, biases, activation, residuals.
+        logits_*: cross-entropy over sequence x vocab.
+        optimizer: gradients, states and weights in the step.
+    """
+
+    scores_forward: float = 1.0
+    scores_backward: float = 1.0
+    elementwise_forward: float = 1.0
+    elementwise_backward: float = 1.0
+    logits_forward: float = 1.0
+    logits_backward: float = 1.0
+    optimizer: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if not 0 < getattr(self, name) < float("inf"):
+                raise UsageError(f"{name} of traffic must be a positive number, but got {getattr(self, name)!r}")
+
+    def forward(self, kernel: str) -> float:
+        """Factor of a kernel of F, by its name."""
+        return {
+            "attention": self.scores_forward,
+            "softmax": self.scores_forward,
+            "elementwise": self.elementwise_forward,
+            "cross_entropy": self.logits_forward,
+        }.get(kernel, 1.0)
+
+    def backward(self, kernel: str) -> float:
+        """Factor of a kernel of B, by its name."""
+        return {
+            "attention": self.scores_backward,
+            "softmax": self.scores_backward,
+            "elementwise": self.elementwise_backward,
+            "cross_entropy": self.logits_backward,
+        }.get(kernel, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +81,21 @@ class DeviceRates:
         peak_flop_per_s: dense peak of the matrix units.
         memory_bandwidth: peak of the device's memory.
         gemm_efficiency: part of the peak that a large GEMM reaches.
-        gemm_ramp_s: what each GEMM launch takes on top of its flops, while the device fills and drains; makes small
-            GEMMs inefficient.
+        gemm_ramp_s: what each GEMM launch takes on top, while the device fills and drains.
         memory_efficiency: part of the bandwidth that a pass over memory reaches.
         cache_bytes: the last-level cache (L2); 0 counts all traffic as memory's.
         cache_speedup: how much faster a pass over a tensor in the cache is.
+        traffic: bytes moved over bytes counted.
         forward_layer_floor_s, backward_layer_floor_s: the host's time to dispatch one layer, whatever its size.
-        embedding_floor_s, head_floor_s: the host's time to dispatch what only the first stage does, and only the last.
-        batch_load_s: the host's time to fetch a microbatch, on first and last stage before F.
+        dispatch_lag: how far the device runs behind its host at the least, as a part of a layer; 0 lets the smaller
+            of the two hide entirely.
+        first_forward_s, first_backward_s: the host's time for what only the first stage does: fetch, embedding.
+        last_forward_s, last_backward_s: the same of the last stage: fetch, head, loss.
         launch_s: fixed time per action.
-        optimizer_launch_s: the host's time to dispatch the optimizer step.
+        first_fetch_s: what the first microbatch of an iteration waits for its data, on first and last stage.
+        refill_s: what the microbatches of the first stage's warm-up wait more, as they are fetched faster than loaded.
+        optimizer_launch_s: the host's time to dispatch the optimizer step, whatever its size.
+        norm_layer_s, step_layer_s: its time per layer for the gradient norm and for the step.
     """
 
     peak_flop_per_s: float
@@ -52,19 +105,27 @@ class DeviceRates:
     memory_efficiency: float = MEMORY_EFFICIENCY
     cache_bytes: float = 0.0
     cache_speedup: float = CACHE_SPEEDUP
+    traffic: Traffic = field(default_factory=Traffic)
     forward_layer_floor_s: float = 0.0
     backward_layer_floor_s: float = 0.0
-    embedding_floor_s: float = 0.0
-    head_floor_s: float = 0.0
-    batch_load_s: float = 0.0
+    dispatch_lag: float = 0.0
+    first_forward_s: float = 0.0
+    first_backward_s: float = 0.0
+    last_forward_s: float = 0.0
+    last_backward_s: float = 0.0
     launch_s: float = 0.0
+    first_fetch_s: float = 0.0
+    refill_s: float = 0.0
     optimizer_launch_s: float = 0.0
+    norm_layer_s: float = 0.0
+    step_layer_s: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("peak_flop_per_s", "memory_bandwidth"):
             self._check(name, "a positive number", ok=getattr(self, name) > 0)
         for name in ("gemm_efficiency", "memory_efficiency"):
             self._check(name, "above 0 and at most 1", ok=0 < getattr(self, name) <= 1)
+        self._check("dispatch_lag", "from 0 to 1", ok=0 <= self.dispatch_lag <= 1)
         self._check("cache_speedup", "at least 1", ok=self.cache_speedup >= 1)
         for name in ("cache_bytes", *FIXED_TIMES):
             self._check(name, "a number of at least 0", ok=getattr(self, name) >= 0)

@@ -1,5 +1,6 @@
 """The model: what one microbatch costs a stage, before any hardware."""
 
+from hops.model.dispatch import HostOperations, host_operations
 from hops.model.implementation import Implementation, Microbatch
 from hops.model.kernels import Gemm, Kernel, Pass
 from hops.model.memory import StageMemory, stage_memory
@@ -12,6 +13,7 @@ from hops.model.zoo import MODELS, get_model
 __all__ = [
     "MODELS",
     "Gemm",
+    "HostOperations",
     "Implementation",
     "Kernel",
     "Microbatch",
@@ -25,6 +27,7 @@ __all__ = [
     "Transformer",
     "check_fit",
     "get_model",
+    "host_operations",
     "stage_memory",
     "stage_parameters",
     "stage_work",

@@ -1,0 +1,195 @@
+"""A hardware profile holds the parameters of the cost model that were fitted on measured runs, as plain data.
+
+Properties of a device are by its catalog name, those of a host by its kind (a cloud's instance type); what belongs to
+the framework's code is shared by all of them. `hops calibrate` writes profiles, a spec names one (`hardware.profile`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hops.cost.rates import Traffic
+from hops.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFit:
+    """A kind of device.
+
+    Attributes:
+        gemm_efficiency, memory_efficiency: parts of the vendor's peaks.
+        gemm_ramp_s: per GEMM launch.
+        hosts: kinds of hosts it was seen in; the first stands for a host whose kind is not stated.
+    """
+
+    gemm_efficiency: float
+    memory_efficiency: float
+    gemm_ramp_s: float
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFit:
+    """A kind of host.
+
+    Attributes:
+        operation_s: to dispatch one counted operation.
+        first_fetch_s, refill_s: as in DeviceRates.
+        message_s: the host's time per blocking message; a message takes the mean of its two hosts.
+        socket_bytes_per_s: what one socket thread moves.
+        nic_bytes_per_s: its NIC, as the vendor states it.
+    """
+
+    operation_s: float
+    first_fetch_s: float
+    refill_s: float
+    message_s: float
+    socket_bytes_per_s: float
+    nic_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationFactors:
+    """The host's time over counted operations x time of one in F of a layer; 1: the count is right."""
+
+    layer_backward: float = 1.0
+    first_forward: float = 1.0
+    first_backward: float = 1.0
+    last_forward: float = 1.0
+    last_backward: float = 1.0
+    norm_layer: float = 1.0
+    step_layer: float = 1.0
+    step: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFit:
+    """What belongs to the framework's code and is the same on every device and host."""
+
+    cache_speedup: float
+    dispatch_lag: float
+    operations: OperationFactors
+    traffic: Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFit:
+    """Messages between neighbouring stages.
+
+    Attributes:
+        nic_efficiency: part of the NIC's rate that a long message reaches.
+        nic_burst_bytes: what a shaped NIC lets through at once before its rate holds (a token bucket).
+        turn_s: the last rank's pause from F to B, which no message fills.
+    """
+
+    nic_efficiency: float
+    nic_burst_bytes: float
+    turn_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFit:
+    """The tied all-reduce between two kinds of hosts, or over one slow NIC whatever the other end.
+
+    Attributes:
+        hosts: two kinds; one if it is the slow NIC that counts.
+        seconds_per_byte: measured ones without stalls, as equally likely values.
+        stall_s: how much longer a stalled one takes.
+    """
+
+    hosts: tuple[str, ...]
+    seconds_per_byte: tuple[float, ...]
+    stall_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathFit:
+    """All-reduces seen between two hosts (by name), and how many of them stalled."""
+
+    between: tuple[str, str]
+    stalls: int
+    reductions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallPrior:
+    """Beta distribution of a path's stall probability, over paths with or without a NIC that shapes its traffic."""
+
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceFit:
+    """All-reduces between two hosts over TCP."""
+
+    pairs: tuple[PairFit, ...]
+    paths: tuple[PathFit, ...]
+    free: StallPrior
+    shaped: StallPrior
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapFit:
+    """The host's pause between iterations: base + per rank after the first."""
+
+    base_s: float
+    per_rank_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkFit:
+    """Point-to-point benchmark between two kinds of hosts: median seconds by message size, in rising sizes."""
+
+    hosts: tuple[str, str]
+    sizes_bytes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a profile was fitted on: least and greatest value of what its equations extrapolate in."""
+
+    runs: int
+    scenarios: int
+    hidden: tuple[int, int]
+    sequence_length: tuple[int, int]
+    layers_per_stage: tuple[int, int]
+    microbatch_size: tuple[int, int]
+    vocab: tuple[int, int]
+    head_dim: tuple[int, int]
+    stages: tuple[int, int]
+    attention: tuple[str, ...]
+    precision: tuple[str, ...]
+    transport: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "sequence_length", "layers_per_stage", "microbatch_size", "vocab", "head_dim", "stages"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high:
+                raise UsageError(f"{name} of a profile's scope must rise from above 0, but got {low} to {high}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareProfile:
+    """Everything that was fitted.
+
+    Attributes:
+        report: residuals, confidence intervals and what the data cannot tell apart, as `hops calibrate` wrote them.
+    """
+
+    scope: Scope
+    devices: Mapping[str, DeviceFit]
+    hosts: Mapping[str, HostFit]
+    code: CodeFit
+    messages: MessageFit
+    reduce: ReduceFit
+    gap: GapFit
+    benchmarks: tuple[BenchmarkFit, ...]
+    report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def host_kind(self, device: str, stated: str | None) -> str | None:
+        """The kind of a host: the stated one if the profile knows it, else that of hosts of this device, else None."""
+        if stated in self.hosts:
+            return stated
+        return self.devices[device].hosts[0] if device in self.devices else None

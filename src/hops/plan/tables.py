@@ -1,0 +1,170 @@
+"""What any block of layers costs on any kind of device: the numbers that all of planning works with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hops.actions import Op
+from hops.api.costs import device_rates
+from hops.api.trained import Trained, trained
+from hops.config import Spec
+from hops.cost import AnalyticCosts, DeviceRates, optimizer_seconds
+from hops.draws import FloatArray
+from hops.model import StageSlice, stage_memory, stage_work
+from hops.plan.pool import IntArray, Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Costs of the block of layers a to b - 1, at index [kind, a, b]; the embedding is in blocks with a = 0, the head
+    in those with b = the number of layers. Infinite where a block has no layer.
+
+    Attributes:
+        forward, fused, inputs, weights: seconds of F, B, I and W per microbatch; shape (kinds, layers + 1, layers + 1).
+        step: seconds of the optimizer step.
+        static, activation, kept: bytes that are always held, that F allocates, that stay between I and W; the last
+            three are the same on every kind, shape (layers + 1, layers + 1).
+        parameters: of the block.
+        message_bytes: between stages.
+    """
+
+    forward: FloatArray
+    fused: FloatArray
+    inputs: FloatArray
+    weights: FloatArray
+    step: FloatArray
+    static: IntArray
+    activation: IntArray
+    kept: IntArray
+    parameters: IntArray
+    message_bytes: int
+
+    @property
+    def num_layers(self) -> int:
+        return int(self.forward.shape[1]) - 1
+
+    @property
+    def whole(self) -> FloatArray:
+        """F and the cheaper form of the backward."""
+        return self.forward + np.minimum(self.fused, self.inputs + self.weights)
+
+    @classmethod
+    def by_layer(
+        cls,
+        forward: FloatArray,
+        fused: FloatArray,
+        *,
+        static: Sequence[int] = (),
+        activation: Sequence[int] = (),
+        message_bytes: int = 0,
+    ) -> "Tables":
+        """Tables of layers that differ, by prefix sums. I and W each take half of B.
+
+        `forward` and `fused` are seconds of every layer on every kind, shape (kinds, layers); `static` and `activation`
+        bytes of every layer, () being none; `message_bytes` goes between any two layers.
+        """
+        layers = forward.shape[1]
+        nothing = [0] * layers
+        held, taken = (_blocks(np.array(each or nothing)[None])[0] for each in (static, activation))
+        whole = _blocks(fused)
+        return cls(
+            forward=_blocks(forward),
+            fused=whole,
+            inputs=whole / 2,
+            weights=whole / 2,
+            step=np.zeros_like(whole),
+            static=_bytes(held),
+            activation=_bytes(taken),
+            kept=_bytes(taken),
+            parameters=np.zeros(held.shape, dtype=np.int64),
+            message_bytes=message_bytes,
+        )
+
+
+def _blocks(per_layer: FloatArray) -> FloatArray:
+    """Sums over all blocks, shape (kinds, layers + 1, layers + 1)."""
+    sums = np.concatenate([np.zeros((len(per_layer), 1)), np.cumsum(per_layer, axis=1)], axis=1)
+    table = sums[:, None, :] - sums[:, :, None]
+    empty = np.tri(table.shape[1], dtype=bool)  # b <= a
+    return np.where(empty, np.inf, table)
+
+
+def _bytes(table: FloatArray) -> IntArray:
+    return np.where(np.isfinite(table), table, 0).astype(np.int64)
+
+
+def build_tables(spec: Spec, pool: Pool) -> Tables:
+    """The tables of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
+    work = trained(spec)
+    blocks = _Blocks(work.model.layers)
+    parts = blocks.parts()
+    works = tuple(stage_work(work.model, part, work.batch, work.how) for part in parts)
+    memories = tuple(
+        stage_memory(work.model, part, work.batch, work.how, work.optimizer, optimizer_shards=work.optimizer_shards)
+        for part in parts
+    )
+    seconds: dict[str, list[FloatArray]] = {name: [] for name in ("forward", "fused", "inputs", "weights", "step")}
+    for kind in range(len(pool.kinds)):
+        rates = device_rates(spec, pool.cluster.devices[pool.of_kind(kind)[0]])
+        costs = AnalyticCosts(
+            works=works,
+            rates=(rates,) * len(parts),
+            memories=memories,
+            split_overhead=spec.pipeline.split_overhead,
+        )
+        for name, op in (("forward", Op.F), ("fused", Op.B), ("inputs", Op.I), ("weights", Op.W)):
+            seconds[name].append(blocks.spread([costs.seconds(stage, op) for stage in range(len(parts))]))
+        steps = _steps(spec, work, [each.parameters for each in works], rates)
+        seconds["step"].append(blocks.spread(steps))
+    tables = {name: np.array(each) for name, each in seconds.items()}
+    if not spec.pipeline.first_stage_splits:
+        tables["weights"][:, 0] += tables["inputs"][:, 0]
+        tables["inputs"][:, 0] = np.where(np.isfinite(tables["inputs"][:, 0]), 0.0, np.inf)
+
+    def of_bytes(values: list[int]) -> IntArray:
+        return _bytes(blocks.spread([float(each) for each in values]))
+
+    return Tables(
+        **tables,
+        static=of_bytes([each.static_bytes for each in memories]),
+        activation=of_bytes([each.activation_bytes for each in memories]),
+        kept=of_bytes([each.kept_for_weight_bytes for each in memories]),
+        parameters=of_bytes([each.parameters for each in works]),
+        message_bytes=works[0].message_bytes,
+    )
+
+
+def _steps(spec: Spec, work: Trained, parameters: Sequence[int], rates: DeviceRates) -> list[float]:
+    section = spec.optimizer
+    if not section.enabled:
+        return [0.0] * len(parameters)
+    if section.update_time is not None:
+        return [section.update_time.build().mean] * len(parameters)
+    per_parameter = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
+    return [optimizer_seconds(count, bytes_per_parameter=per_parameter, rates=rates) for count in parameters]
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Layers are alike, so that a block is known by its length and the ends of the model that it holds."""
+
+    layers: int
+
+    def parts(self) -> list[StageSlice]:
+        """All different blocks: inner ones, first ones, last ones, the whole model."""
+        ends = ((False, False), (True, False), (False, True))
+        lengths = range(1, self.layers + 1)
+        inner = [StageSlice(layers=n, embedding=first, head=last) for first, last in ends for n in lengths]
+        return [*inner, StageSlice(layers=self.layers, embedding=True, head=True)]
+
+    def spread(self, values: Sequence[float]) -> FloatArray:
+        """Values of the different blocks, at [a, b]; infinite where b <= a."""
+        layers = self.layers
+        inner, first, last = (np.array([np.inf, *values[n * layers : (n + 1) * layers]]) for n in range(3))
+        length = np.arange(layers + 1)[None, :] - np.arange(layers + 1)[:, None]
+        table = np.where(length > 0, inner[length.clip(min=0)], np.inf)
+        table[0, :] = first
+        table[:, layers] = last[::-1]
+        table[0, layers] = values[-1]
+        return table
