@@ -82,7 +82,7 @@ def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
         ),
         steps=StepModel(
             optimizer=_stated_update(spec, shape),
-            host=Constant(value=_host_gap(spec, shape) if spec.optimizer.enabled else 0.0),
+            host=Constant(value=host_gap(spec, shape) if spec.optimizer.enabled else 0.0),
             synchronized=spec.optimizer.synchronized,
         ),
     )
@@ -159,18 +159,18 @@ def _steps(
         part = partition.slice(stage)
         parameters[rank] += stage_parameters(work.model, part)
         layers[rank] += part.layers
-    tied, stall = _tied_reduce(spec, shape, cluster, work.model)
+    tied, stall = tied_reduction(spec, shape, cluster, work.model)
     return StepModel(
         tied_reduce=tied,
         tied_stall=stall,
         grad_reduce=_grad_reduce(spec, cluster, parameters),
         optimizer=_updates(spec, shape, work, parameters, layers, rates),
-        host=Constant(value=_host_gap(spec, shape)),
+        host=Constant(value=host_gap(spec, shape)),
         synchronized=section.synchronized,
     )
 
 
-def _host_gap(spec: Spec, shape: Shape) -> float:
+def host_gap(spec: Spec, shape: Shape) -> float:
     """The stated gap, or the profile's."""
     stated, profile = spec.optimizer.host_gap, fitted(spec)
     if stated is not None:
@@ -195,7 +195,7 @@ def _updates(
     return tuple(Constant(value=each) for each in steps)
 
 
-def _tied_reduce(spec: Spec, shape: Shape, cluster: Cluster, model: Transformer) -> tuple[Distribution, Stall | None]:
+def tied_reduction(spec: Spec, shape: Shape, cluster: Cluster, model: Transformer) -> tuple[Distribution, Stall | None]:
     """The tied-embedding all-reduce; 0 without tied embeddings, or with both ends on one device."""
     placement = spec.hardware.ranks()
     first, last = placement[shape.rank_of_stage[0]], placement[shape.rank_of_stage[-1]]
