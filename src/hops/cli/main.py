@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from hops.cli import compare, importing, initialise, listing, run, schedule, schema, show, trace
+from hops.cli import compare, importing, initialise, listing, research, run, schedule, schema, show, trace
 from hops.errors import HopsError, SpecError
 
 EXIT_INTERRUPTED = 130
@@ -44,6 +44,7 @@ app.command("schema")(schema.schema)
 app.add_typer(listing.app, name="list")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(importing.app, name="import")
+app.add_typer(research.app, name="research")
 app.add_typer(trace.app, name="trace")
 
 
