@@ -1,11 +1,17 @@
 """Every field of the spec does something: changing it changes the run, or is the only way to say what it says."""
 
 import json
+import sys
 from functools import cache
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from pydantic import BaseModel
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from failure_knobs import FAILURE_ELSEWHERE, FAILURE_KNOBS
 
 from hops.api import loads, simulate, summarize
 from hops.config import Spec
@@ -127,6 +133,11 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "hardware.nodes.nic.bandwidth": (MODEL, [], ["hardware.nodes[0].nic.bandwidth=1 Gbit/s"]),
     "hardware.nodes.nic.latency": (MODEL, [], ["hardware.nodes[0].nic.latency=1 ms"]),
     "hardware.nodes.nic.name": (MODEL, [], ["hardware.nodes[0].nic=infiniband-ndr"]),
+    "hardware.transport": (
+        MODEL,
+        ["hardware.nodes[0].nic=infiniband-ndr"],
+        ["hardware.nodes[0].nic=infiniband-ndr", "hardware.transport=sockets"],
+    ),
     "hardware.nodes.nics": (MODEL, [], ["hardware.nodes[0].nics=2"]),
     "hardware.nodes.sockets": (MODEL, [], SOCKETS),
     "hardware.nodes.socket_bus.name": (MODEL, SOCKETS, [*SOCKETS, "hardware.nodes[1].socket_bus.bandwidth=1 GB/s"]),
@@ -207,12 +218,13 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "optimizer.synchronized": (MODEL, [], ["optimizer.synchronized=false"]),
     "optimizer.update_time": (MODEL, [], ["optimizer.update_time=50 ms"]),
     "optimizer.host_gap": (MODEL, [], ["optimizer.host_gap=10 ms"]),
+    **FAILURE_KNOBS,
 }
 ELSEWHERE = {
     "hardware.catalog": "test_a_catalog_of_ones_own_is_used",
     "hardware.profile": "part 2: tests of calibration",
     "hardware.nodes.devices.price_per_hour": "part 3: cost per token",
-    "failure.enabled": "part 4: only false is accepted yet",
+    **FAILURE_ELSEWHERE,
     "output.summary": "tests/cli",
     "output.events": "tests/cli",
     "output.trace": "tests/cli",

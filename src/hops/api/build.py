@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hops.api.cluster import build_cluster
 from hops.api.costs import build_costs
+from hops.api.faults import build_faults
 from hops.api.profile import build_profile
 from hops.api.transport import build_network
 from hops.cluster import Cluster, Network
@@ -55,6 +56,7 @@ def build(spec: Spec) -> Setup:
             schedule=spec.pipeline.schedule.name,
             devices=tuple(f"{device.kind.name} {device.id}" for device in devices),
             hosts=tuple(device.node for device in devices),
+            faults=build_faults(spec, cluster),
         ),
         facts=RunFacts(
             warmup_iterations=spec.simulation.warmup_iterations,

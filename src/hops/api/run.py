@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hops.api.build import Setup, build
+from hops.api.faults import build_inventory, build_plan, check_horizon
 from hops.api.fit import check_fit, check_weights_fit
 from hops.config import Spec
 from hops.engine import run_policy, run_program
+from hops.faults import NO_FAULTS, FaultPlan
 from hops.metrics import RunFacts, Summary
 from hops.metrics import summarize as summarize_trace
 from hops.schedule import StaticScheduler
@@ -15,10 +17,11 @@ from hops.trace import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRun:
-    """A spec that has been run: what was built, and what happened."""
+    """A spec that has been run: what was built, what broke, and what happened."""
 
     setup: Setup
     trace: Trace
+    plan: FaultPlan = NO_FAULTS
 
     @property
     def facts(self) -> RunFacts:
@@ -32,14 +35,16 @@ def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -
         spec: from `hops.load`.
         on_iteration: called with the number of every finished iteration.
 
-    Raises DoesNotFitError before it runs if memory is too small, StalledError if ranks wait for each other for ever.
+    Raises DoesNotFitError before it runs if memory is too small, StalledError if ranks wait for each other for ever
+    (or for what is never repaired), JobFailedError if a link is down for longer than the transport waits.
     """
     return simulate_setup(build(spec), on_iteration=on_iteration)
 
 
 def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
-    """Run what `build` built."""
-    settings = replace(setup.settings, on_iteration=on_iteration)
+    """Run what `build` built, with the faults that its spec's failure section makes."""
+    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network))
+    settings = replace(setup.settings, on_iteration=on_iteration, faults=replace(setup.settings.faults, plan=plan))
     scheduler = setup.scheduler()
     if isinstance(scheduler, StaticScheduler):
         scheduler.configure(setup.profile)
@@ -49,7 +54,8 @@ def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None =
     else:
         check_weights_fit(setup)
         trace = run_policy(scheduler, setup.profile, setup.costs, setup.network, settings)
-    return SimulatedRun(setup=setup, trace=trace)
+    check_horizon(setup.spec, int(trace.end_ns.max(initial=0)))
+    return SimulatedRun(setup=setup, trace=trace, plan=plan)
 
 
 def summarize(run: SimulatedRun) -> Summary:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hops.cluster.catalog import Catalog
+from hops.config.check_failure import check_failure
 from hops.config.check_hardware import check_hardware, steady
 from hops.config.check_pipeline import check_pipeline, check_schedule
 from hops.config.document import Complaint
+from hops.config.failure import Failure
 from hops.config.hardware import Hardware
 from hops.config.optimizer import Optimizer
 from hops.config.pipeline import Pipeline
@@ -24,6 +26,7 @@ class Sections:
     pipeline: Pipeline | None
     hardware: Hardware | None
     optimizer: Optimizer | None
+    failure: Failure | None
     output: Output | None
 
     @classmethod
@@ -35,6 +38,7 @@ class Sections:
             pipeline=spec.pipeline,
             hardware=spec.hardware,
             optimizer=spec.optimizer,
+            failure=spec.failure,
             output=spec.output,
         )
 
@@ -53,6 +57,8 @@ def cross_check(sections: Sections, catalog: Catalog | None) -> Iterator[Complai
     in_schedule = list(check_schedule(sections.schedule)) if sections.schedule is not None else []
     yield from in_hardware
     yield from in_schedule
+    if sections.failure is not None and sections.hardware is not None and not in_hardware:
+        yield from check_failure(sections.failure, sections.hardware)
     if sections.pipeline is not None:
         hardware = None if in_hardware else sections.hardware
         yield from check_pipeline(sections.pipeline, hardware, catalog, schedule_is_sound=not in_schedule)

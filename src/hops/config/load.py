@@ -14,6 +14,7 @@ from hops.cluster.catalog import Catalog
 from hops.config.checks import Sections, cross_check
 from hops.config.choices import left_open
 from hops.config.document import Complaint, Document, Path, dotted, parse
+from hops.config.failure import Failure
 from hops.config.fields import Section, Surroundings, reason
 from hops.config.hardware import Hardware
 from hops.config.messages import complaints
@@ -143,6 +144,7 @@ def _sections(data: dict[str, Any], folder: str) -> Sections:
         pipeline=_section(Pipeline, pipeline, context),
         hardware=_section(Hardware, data.get("hardware"), context),
         optimizer=_section(Optimizer, data.get("optimizer", {}), context),
+        failure=_section(Failure, data.get("failure", {}), context),
         output=_section(Output, data.get("output", {}), context),
     )
 

@@ -6,7 +6,7 @@ from hops.faults.base import FAULT_MODELS, FaultModel
 from hops.faults.draw import FaultSource, draw_plan
 from hops.faults.files import load_plan, plan_to_json, save_plan
 from hops.faults.fixed import Fixed
-from hops.faults.inventory import Family, Inventory, Site
+from hops.faults.inventory import Family, Inventory, Site, targets
 from hops.faults.plan import FOREVER, NO_FAULTS, Fault, FaultKind, FaultPlan
 from hops.faults.presets import PRESETS, Preset
 from hops.faults.renewal import Renewal
@@ -34,4 +34,5 @@ __all__ = [
     "load_plan",
     "plan_to_json",
     "save_plan",
+    "targets",
 ]

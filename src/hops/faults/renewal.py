@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from hops.draws import Distribution
+from hops.errors import UsageError
 from hops.faults.base import FAULT_MODELS, FaultModel, Generators, Window
 
 _AT_ONCE = 16  # draws; fixed, so that a longer horizon draws the same and goes on
@@ -23,6 +24,10 @@ class Renewal(FaultModel):
 
     between: Distribution
     repair: Distribution | None = None
+
+    def __post_init__(self) -> None:
+        if not self.between.mean > 0:
+            raise UsageError(f"the mean time between failures must be more than 0, but got {self.between.mean:g} s")
 
     def windows(self, generator_of: Generators, horizon_s: float) -> Iterator[Window]:
         up = _stream(self.between, generator_of, "between")
