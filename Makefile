@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet
-SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
+SELF := $(INSTALL) --no-deps --no-build-isolation --editable . && $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format pages lock clean
