@@ -8,12 +8,11 @@ from viz_layout import artists, drawn_texts, outside, overlapping
 from viz_traces import MS, facts_of, one_f_one_b, trace_of
 
 from hops.actions import Op
-from hops.errors import UsageError
 from hops.metrics import Run, iteration_times_ns
 from hops.viz import draw_diff
-from hops.viz.blocks import blocks_sheet, paint_blocks
 from hops.viz.canvas import blank
-from hops.viz.difference import BELOW_IN, compare, difference_of, paint_difference
+from hops.viz.difference import compare, difference_of
+from hops.viz.steps import steps_of
 
 
 def pair(ranks, microbatches, **options):
@@ -25,11 +24,9 @@ def pair(ranks, microbatches, **options):
 
 @contextmanager
 def difference(first, second):
-    blocks, found, title, subtitle = compare(first, second)
-    sheet = blocks_sheet(blocks, below_in=BELOW_IN)
-    with blank(width_in=sheet.width_in, height_in=sheet.height_in) as figure:
-        paint_blocks(figure, blocks, sheet, title=title, subtitle=subtitle)
-        paint_difference(figure, found, sheet, (first[0], second[0]))
+    found = compare(first, second)
+    with blank(width_in=found.sheet.width_in, height_in=found.sheet.height_in) as figure:
+        found.paint(figure)
         yield figure
 
 
@@ -62,10 +59,10 @@ def test_a_run_does_not_differ_from_itself():
 
 def test_runs_with_slower_messages_differ_by_idle_time_alone_and_swapping_them_mirrors_the_bars():
     one, two = pair(4, 8)
-    found = compare(one, two)[1]
+    found = compare(one, two).by_rank
     assert list(found.parts) == [None]
     assert found.iteration_ns > 0
-    assert compare(two, one)[1].parts[None] == pytest.approx(-found.parts[None])
+    assert compare(two, one).by_rank.parts[None] == pytest.approx(-found.parts[None])
 
 
 def test_the_iteration_nearest_to_the_median_is_shown():
@@ -75,9 +72,9 @@ def test_the_iteration_nearest_to_the_median_is_shown():
     columns = {name: getattr(trace, name) for name in ("iteration", "rank", "stream", "stage", "op", "microbatch")}
     columns |= {"peer": trace.peer, "bytes": trace.bytes, "start_ns": late, "end_ns": late + trace.duration_ns}
     slow = type(trace).from_columns(columns, trace.meta)
-    blocks, *_ = compare(one, ("slow", slow, facts_of(slow, warmup=1)))
+    blocks = compare(one, ("slow", slow, facts_of(slow, warmup=1))).blocks
     assert blocks[1].window.iterations in {(1,), (2,)}
-    blocks, *_ = compare(one, ("slow", slow, facts_of(slow)))
+    blocks = compare(one, ("slow", slow, facts_of(slow))).blocks
     assert blocks[1].window.iterations == (0,)
 
 
@@ -88,10 +85,21 @@ def test_the_same_runs_give_the_same_bytes(tmp_path):
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
-def test_runs_of_different_ranks_cannot_be_compared_rank_by_rank(tmp_path):
-    with pytest.raises(UsageError) as error:
-        draw_diff(pair(2, 2)[0], pair(4, 2)[1], tmp_path / "a.png")
-    assert str(error.value) == (
-        "cannot compare rank by rank: simulated has 2 ranks, measured has 4; expected the same number: "
-        "give two runs of the same pipeline"
-    )
+def test_runs_of_different_ranks_are_compared_along_their_paths_alone():
+    with difference(pair(2, 2)[0], pair(4, 2)[1]) as figure:
+        texts = drawn_texts(figure)
+        assert overlapping(texts) == []
+        assert artists(figure, "bar-") == []
+        assert "What the difference consists of, along the critical paths of both" in dict(texts)
+
+
+def test_the_steps_lead_from_one_mean_iteration_to_the_other():
+    """All steps together are the difference, however many are folded into one."""
+    for ranks in (2, 16):
+        found = compare(*pair(ranks, 8, stretch=1.1)).along_paths
+        steps = steps_of(found)
+        assert steps[0].start_ms == found.first.iteration_ms
+        assert steps[-1].end_ms == pytest.approx(found.second.iteration_ms)
+        assert len(steps) <= 13
+        sizes = [abs(step.change_ms) for step in steps if "others" not in step.name]
+        assert sizes == sorted(sizes, reverse=True)

@@ -95,17 +95,14 @@ def diff_traces(
     from hops.cli.recorded import audited, opened
     from hops.metrics import break_down, difference
     from hops.report.diff import render_difference
-    from hops.viz.diff import Side, draw_difference
+    from hops.viz import draw_diff
 
     runs = [opened(path, format_name=format_name, lenient=lenient, warmup=warmup) for path in (first, second)]
     finds = [audited(each) for each in runs]
     found = difference(*(break_down(each.audit) for each in finds))
     if picture is not None:
-        sides = [
-            Side(name=each.title, trace=each.trace, facts=each.facts, summary=find.summary, audit=find.audit)
-            for each, find in zip(runs, finds, strict=True)
-        ]
-        draw_difference(sides[0], sides[1], found, picture)
+        named = [(each.title, each.trace, each.facts) for each in runs]
+        draw_diff(named[0], named[1], picture)
     if as_json:
         show_json({"first": str(first), "second": str(second), **found.to_dict()})
         return

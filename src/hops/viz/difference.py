@@ -1,4 +1,4 @@
-"""Two runs of the same pipeline against each other: both timelines, and where each rank's time differs."""
+"""Two runs against each other: both timelines, where each rank's time differs, and what the difference consists of."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +8,9 @@ import numpy as np
 
 from hops.actions import Op
 from hops.draws import FloatArray
-from hops.errors import UsageError
-from hops.metrics import Run, RunFacts, bubbles, iteration_times_ns
+from hops.metrics import Difference as PathDifference
+from hops.metrics import Run, RunFacts, audit, break_down, bubbles, iteration_times_ns
+from hops.metrics import difference as path_difference
 from hops.trace import Stream, Trace
 from hops.units import format_time
 from hops.viz.blocks import Block, blocks_sheet, paint_blocks
@@ -18,6 +19,7 @@ from hops.viz.canvas import picture, picture_format
 from hops.viz.headline import percent
 from hops.viz.scale import draw_legend, draw_scales
 from hops.viz.sheet import Sheet
+from hops.viz.steps import paint_steps, steps_in
 from hops.viz.style import IDLE_PART, INK, OPS, TEXT_PT, PartStyle
 from hops.viz.window import TimeUnit, choose_window
 
@@ -41,31 +43,55 @@ class Difference:
 
 
 def draw_diff(first: NamedRun, second: NamedRun, path: Path) -> None:
-    """Write a PNG or SVG of two runs, each (name, trace, facts): the iteration nearest to the median of each, on one
-    time axis, and below, rank by rank, what the mean iteration of the second takes longer than that of the first.
+    """Write a PNG or SVG of two runs, each (name, trace, facts).
 
-    Raises UsageError for any other suffix, for runs of different numbers of ranks, or if warm-up leaves no iteration.
+    Above, the iteration nearest to the median of each, on one time axis. Then, for pipelines of as many ranks, rank by
+    rank, what the mean iteration of the second takes longer than that of the first. Below, the same difference along
+    the critical paths of both (see `hops.metrics.difference`).
+
+    Raises UsageError for any other suffix, or if warm-up leaves no iteration.
     """
     picture_format(path)
-    blocks, difference, title, subtitle = compare(first, second)
-    sheet = blocks_sheet(blocks, below_in=BELOW_IN)
-    with picture(path, width_in=sheet.width_in, height_in=sheet.height_in) as figure:
-        paint_blocks(figure, blocks, sheet, title=title, subtitle=subtitle)
-        paint_difference(figure, difference, sheet, (first[0], second[0]))
+    picture_of = compare(first, second)
+    with picture(path, width_in=picture_of.sheet.width_in, height_in=picture_of.sheet.height_in) as figure:
+        picture_of.paint(figure)
 
 
-def compare(first: NamedRun, second: NamedRun) -> tuple[list[Block], Difference, str, str]:
-    """Blocks, difference, title and subtitle of the picture."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What the picture shows, and the sheet that holds it. `by_rank` is None for different numbers of ranks."""
+
+    names: tuple[str, str]
+    blocks: list[Block]
+    subtitle: str
+    by_rank: Difference | None
+    along_paths: PathDifference
+
+    @property
+    def sheet(self) -> Sheet:
+        ranks_in = 0.0 if self.by_rank is None else BELOW_IN
+        return blocks_sheet(self.blocks, below_in=ranks_in + steps_in(self.along_paths))
+
+    def paint(self, figure: "Figure") -> None:
+        """Draw on an empty figure of the sheet's size."""
+        sheet, (first, second) = self.sheet, self.names
+        paint_blocks(figure, self.blocks, sheet, title=f"{first} against {second}", subtitle=self.subtitle)
+        if self.by_rank is not None:
+            paint_difference(figure, self.by_rank, sheet, self.names, foot_in=steps_in(self.along_paths))
+        paint_steps(figure, self.along_paths, sheet, self.names)
+
+
+def compare(first: NamedRun, second: NamedRun) -> Comparison:
+    """Everything that the picture shows."""
     runs = [Run.of(trace, facts) for _, trace, facts in (first, second)]
-    if runs[0].num_ranks != runs[1].num_ranks:
-        raise UsageError(
-            f"cannot compare rank by rank: {first[0]} has {runs[0].num_ranks} ranks, {second[0]} has "
-            f"{runs[1].num_ranks}; expected the same number: give two runs of the same pipeline"
-        )
-    blocks = [_block(named, run) for named, run in zip((first, second), runs, strict=True)]
     means = [float(iteration_times_ns(run).mean()) for run in runs]
-    subtitle = f"mean iteration of {second[0]}: {_longer(means[1] / means[0] - 1)} that of {first[0]}"
-    return blocks, difference_of(*runs), f"{first[0]} against {second[0]}", subtitle
+    return Comparison(
+        names=(first[0], second[0]),
+        blocks=[_block(named, run) for named, run in zip((first, second), runs, strict=True)],
+        subtitle=f"mean iteration of {second[0]}: {_longer(means[1] / means[0] - 1)} that of {first[0]}",
+        by_rank=difference_of(*runs) if runs[0].num_ranks == runs[1].num_ranks else None,
+        along_paths=path_difference(*(break_down(audit(run)) for run in runs)),
+    )
 
 
 def _longer(change: float) -> str:
@@ -107,12 +133,16 @@ def _spent(run: Run) -> FloatArray:
     return np.asarray(sums.reshape(run.num_ranks, len(Op)) / run.num_iterations, dtype=np.float64)
 
 
-def paint_difference(figure: "Figure", difference: Difference, sheet: Sheet, names: tuple[str, str]) -> None:
-    """Bars below the blocks: upwards what takes longer in the second run, downwards what takes less."""
+def paint_difference(
+    figure: "Figure", difference: Difference, sheet: Sheet, names: tuple[str, str], *, foot_in: float
+) -> None:
+    """Bars below the blocks, `foot_in` above the sheet's foot: upwards what takes longer in the second run."""
     largest_ns = max(float(np.abs(values).max()) for values in difference.parts.values())
     unit = TimeUnit.fit(max(int(largest_ns), 1))
     width, height = sheet.width_in, sheet.height_in
-    axes = figure.add_axes((sheet.left_in / width, PLOT_FOOT_IN / height, sheet.lanes_in / width, PLOT_IN / height))
+    axes = figure.add_axes(
+        (sheet.left_in / width, (foot_in + PLOT_FOOT_IN) / height, sheet.lanes_in / width, PLOT_IN / height)
+    )
     parts = [(_style(op), values / unit.ns) for op, values in difference.parts.items()]
     stack(axes, [(style, np.maximum(values, 0)) for style, values in parts])
     stack(axes, [(style, np.maximum(-values, 0)) for style, values in parts], down=True)

@@ -1,0 +1,178 @@
+"""`hops trace` as a user meets it: audits, differences, conversions, and what it refuses."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "integrations"))
+
+from megatron_files import lines_of, recorded_runs, simulated, write_run
+
+from hops.cli.main import main
+from hops.integrations import read_trace
+from hops.trace import Stream
+
+SPEC = """
+simulation: {iterations: 3}
+pipeline:
+  stage_times: {forward: 2 ms, backward: 4 ms, message: 1 MiB}
+  microbatches: 4
+hardware:
+  nodes: [{count: 3, devices: [l4]}]
+optimizer: {update_time: 3 ms, host_gap: 1 ms}
+"""
+
+
+@pytest.fixture
+def hops(monkeypatch, capsys, tmp_path):
+    """Run `hops` with arguments in a folder with a run and a spec; gives (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    write_run(tmp_path / "run", lines_of(simulated(3, 4, 5)), label="gpipe")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["hops", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+SHOWN = """\
+run (measured): 3 ranks, 3 stages, 4 microbatches
+
+order       1f1b in all 5 iterations; labelled gpipe
+iteration   42.92 ms median, spread 0.00, mean 42.72 (5 iterations, no warm-up)
+stalls      none
+bubble      38.3 % of the pipeline, 36.8 % of the iteration
+"""
+
+
+def test_show_prints_an_audit_that_flags_a_wrong_label(hops):
+    code, out, err = hops("trace", "show", "run")
+    assert (code, err) == (0, "")
+    assert "\n".join(line.rstrip() for line in out.splitlines()).startswith(SHOWN)
+    assert "! labelled gpipe, but every rank ran 1f1b: the label is wrong" in out
+    assert "0      L4 l4_node0_gpu0  2.00 ±0.00  4.00 ±0.00       3.00" in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_show_json_is_only_json_and_has_everything(hops):
+    code, out, _ = hops("trace", "show", "run", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["schedule"] == {
+        "labelled": "gpipe",
+        "detected": ["1f1b"],
+        "mislabelled": True,
+        "iterations": 5,
+        "iterations_in_other_orders": [],
+    }
+    assert len(found["audit"]["iterations"]) == 5
+    assert found["summary"]["source"] == "measured"
+    assert found["dropped_events"] == {}
+
+
+def test_warm_up_can_be_set(hops):
+    _, out, _ = hops("trace", "show", "run", "--warmup", "2", "--json")
+    found = json.loads(out)["audit"]
+    assert found["warmup_iterations"] == 2
+    assert [each["iteration"] for each in found["iterations"]] == [5, 6, 7]
+
+
+def test_show_draws_the_timeline_under_the_name_of_what_ran(hops, tmp_path):
+    code, out, _ = hops("trace", "show", "run", "--picture", "run.svg")
+    assert code == 0
+    assert "wrote run.svg" in out
+    assert (tmp_path / "run.svg").stat().st_size > 10_000
+
+
+def test_bad_input_is_one_message_with_file_and_line(hops, tmp_path):
+    file = tmp_path / "run" / "megatron_trace" / "rank1.jsonl"
+    lines = file.read_text().splitlines()
+    lines[3] = lines[3][:50]
+    file.write_text("\n".join(lines) + "\n")
+    code, out, err = hops("trace", "show", "run")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: run/megatron_trace/rank1.jsonl:4: got '{")
+    code, out, _ = hops("trace", "show", "run", "--lenient")
+    assert code == 0
+    assert "! dropped 1 event: truncated or malformed line" in out
+
+
+def test_a_measured_run_does_not_differ_from_the_simulation_that_it_was_made_of(hops):
+    _, out, _ = hops("trace", "diff", "run", "spec.yaml", "--warmup", "0", "--json")
+    found = json.loads(out)
+    changes = {term["piece"]: term["change_ms"] for term in found["terms"]}
+    assert abs(found["change_ms"]) < 0.2  # the last iteration, which has no host gap, is one of 3 instead of 5
+    assert all(abs(change) < 0.2 for change in changes.values())
+
+
+def test_diff_prints_tables_that_sum_to_the_difference(hops):
+    code, out, err = hops("trace", "diff", "run", "spec.yaml", "--picture", "diff.png")
+    assert (code, err) == (0, "")
+    assert "by cause, on the critical path" in out
+    assert "wrote diff.png" in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_diff_takes_raw_events_and_a_launch(hops):
+    assert hops("trace", "convert", "run", "-o", "events.csv")[0] == 0
+    code, out, _ = hops("trace", "diff", "run", "events.csv", "--json")
+    assert code == 0
+    assert json.loads(out)["change_ms"] == 0
+    code, out, _ = hops("trace", "diff", "run", "run/run.yaml")
+    assert code == 0
+    assert "made (simulated)" in out
+
+
+@pytest.mark.parametrize("name", ["events.csv", "events.csv.gz", "events.parquet"])
+def test_converted_events_read_back_as_the_same_trace(hops, tmp_path, name):
+    code, out, _ = hops("trace", "convert", "run", "--output", name)
+    assert (code, out.split(":")[0]) == (0, f"wrote {name}")
+    assert read_trace(tmp_path / name).trace == read_trace(tmp_path / "run").trace
+
+
+def test_a_chrome_trace_has_every_row_as_a_slice(hops, tmp_path):
+    assert hops("trace", "convert", "run", "-o", "run.json")[0] == 0
+    slices = [e for e in json.loads((tmp_path / "run.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    trace = read_trace(tmp_path / "run").trace
+    assert len(slices) == len(trace.of(Stream.COMPUTE))
+    assert sum(each["dur"] for each in slices) == pytest.approx(int(trace.duration_ns.sum()) / 1e3)
+
+
+def test_converting_to_an_unknown_format_names_the_known_ones(hops):
+    code, _, err = hops("trace", "convert", "run", "-o", "run.xml")
+    assert code == 2
+    assert "expected a name that ends in .csv" in err
+
+
+def test_importing_a_run_prints_simulated_beside_measured(hops):
+    code, out, _ = hops("import", "megatron", "run", "-o", "imported.yaml")
+    assert code == 0
+    assert "measured ms  simulated ms" in out
+    assert "42.92" in out
+    _, out, _ = hops("import", "megatron", "run", "-o", "imported.yaml", "--no-compare")
+    assert "simulated ms" not in out
+
+
+def test_recorded_runs_are_audited_and_wrong_labels_flagged(hops):
+    """Every run labelled gpipe or zero_bubble ran 1F1B; stalls lie between the pipeline's end and the optimizer."""
+    runs = recorded_runs()
+    flagged = [path for path in runs if any(f"labelled_schedule: {n}" in (path / "run.yaml").read_text() for n in
+               ("gpipe", "zero_bubble"))]  # fmt: skip
+    for path in flagged[:3] + [path for path in runs if path not in flagged][:2]:
+        code, out, _ = hops("trace", "show", str(path), "--json")
+        found = json.loads(out)
+        assert code == 0
+        assert found["schedule"]["detected"] == ["1f1b"], path.name
+        assert found["schedule"]["mislabelled"] == (path in flagged), path.name
+        assert {stall["where"]["piece"] for stall in found["audit"]["stalls"]} <= {"reduce"}, path.name
