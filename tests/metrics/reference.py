@@ -9,7 +9,7 @@ def causes(trace, iteration=0):
     rows = [
         r for r in _rows(trace) if r["stream"] == Stream.COMPUTE and r["op"] <= Op.W and r["iteration"] == iteration
     ]
-    faults = [r for r in _rows(trace) if r["stream"] == Stream.FAULT]
+    faults = [r for r in _rows(trace) if r["stream"] in (Stream.FAULT, Stream.LOST)]
     begin, end = min(r["start_ns"] for r in rows), max(r["end_ns"] for r in rows)
     found = {}
     for rank in range(trace.meta.num_ranks):
@@ -33,9 +33,10 @@ def _cause(rank, t, rows, faults, meta):
     if producer is None or producer["rank"] == rank:
         before = [r for r in mine if r["end_ns"] <= t]
         blocked = bool(before) and _sends(before[-1], meta)
+        hit = hit or (blocked and _message_hit(faults, rank, t))
         return "fault" if hit else "messages" if blocked else "other"
     if t >= producer["end_ns"]:
-        return "fault" if hit else "messages"
+        return "fault" if hit or _message_hit(faults, rank, t) else "messages"
     ahead = _cause(producer["rank"], t, rows, faults, meta)
     if ahead == "busy":
         return "fault" if _hit(faults, producer["rank"], t) else "other"
@@ -43,13 +44,20 @@ def _cause(rank, t, rows, faults, meta):
 
 
 def _rows(trace):
-    names = ("iteration", "rank", "stream", "stage", "op", "microbatch", "start_ns", "end_ns")
+    names = ("iteration", "rank", "stream", "stage", "op", "microbatch", "peer", "start_ns", "end_ns")
     columns = (getattr(trace, name).tolist() for name in names)
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _hit(faults, rank, t):
-    return any(f["rank"] == rank and f["start_ns"] <= t < f["end_ns"] for f in faults)
+    """By a fault of the rank itself, or at work that will be lost."""
+    return any(f["peer"] < 0 and f["rank"] == rank and f["start_ns"] <= t < f["end_ns"] for f in faults)
+
+
+def _message_hit(faults, rank, t):
+    """By a fault of a link to or from the rank, or with a message to or from it that will be lost."""
+    of_messages = [f for f in faults if f["peer"] >= 0 and rank in (f["rank"], f["peer"])]
+    return any(f["start_ns"] <= t < f["end_ns"] for f in of_messages)
 
 
 def _producer(row, rows, meta):

@@ -7,6 +7,7 @@ from hops.metrics.exposed import Exposed, exposed
 from hops.metrics.facts import RunFacts
 from hops.metrics.latency import microbatch_latencies_ns
 from hops.metrics.links import LinkUse, link_uses
+from hops.metrics.losses import Losses, losses
 from hops.metrics.memory import StepFunction, in_flight, memory_over_time, memory_peaks
 from hops.metrics.path import Paths, Piece, Term, critical_paths
 from hops.metrics.phases import Phases, phases
@@ -29,6 +30,7 @@ __all__ = [
     "Exposed",
     "Idle",
     "LinkUse",
+    "Losses",
     "Paths",
     "Phases",
     "Piece",
@@ -50,6 +52,7 @@ __all__ = [
     "in_flight",
     "iteration_times_ns",
     "link_uses",
+    "losses",
     "memory_over_time",
     "memory_peaks",
     "microbatch_latencies_ns",

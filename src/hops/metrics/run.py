@@ -39,14 +39,15 @@ class Run:
     """A trace without its warm-up iterations, and when each of the others ran. All metrics are functions of it.
 
     Attributes:
-        trace: rows of the iterations that count, without faults.
+        trace: rows of the iterations that count, without faults and what they threw away.
         facts: what the trace does not say.
         iterations: their numbers, rising, shape (iterations,).
         index: position in `iterations` of every row, shape (rows,).
         start_ns, end_ns: window `iteration`: from the first action to the first action of the next one; for the last
             one (and before a number that is missing), to the end of its last row.
         pipeline_start_ns, pipeline_end_ns: window `pipeline`: from the first action to the end of the last one.
-        faults: when each rank is hit by a fault.
+        faults: when each rank is hit by a fault of its device, or does what will be lost.
+        message_faults: the same, and when a link that its messages cross is hit, or a message to or from it is lost.
         span: more than any time in the trace (see Intervals).
     """
 
@@ -59,6 +60,7 @@ class Run:
     pipeline_start_ns: Ints
     pipeline_end_ns: Ints
     faults: Intervals
+    message_faults: Intervals
     span: int
 
     @classmethod
@@ -72,8 +74,9 @@ class Run:
                 f"{facts.warmup_iterations}; run more iterations or lower simulation.warmup_iterations"
             )
         span = int(trace.end_ns.max()) + 1
-        fault = trace.of(Stream.FAULT)
-        trace = trace.where(np.isin(trace.iteration, kept) & (trace.stream != Stream.FAULT))
+        disturbed = np.isin(trace.stream, (Stream.FAULT, Stream.LOST))
+        faults, message_faults = _faults(trace.where(disturbed), span)
+        trace = trace.where(np.isin(trace.iteration, kept) & ~disturbed)
         index = np.searchsorted(kept, trace.iteration)
         action = is_action(trace)
         start = _extreme(np.minimum, index[action], trace.start_ns[action], len(kept))
@@ -88,7 +91,8 @@ class Run:
             end_ns=np.where(follows, np.append(start[1:], 0), last_row),
             pipeline_start_ns=start,
             pipeline_end_ns=_extreme(np.maximum, index[action], trace.end_ns[action], len(kept)),
-            faults=Intervals.union(fault.rank, fault.start_ns, fault.end_ns, lanes=trace.meta.num_ranks, span=span),
+            faults=faults,
+            message_faults=message_faults,
             span=span,
         )
 
@@ -148,6 +152,20 @@ class Run:
         sums = np.zeros((self.num_iterations, self.num_ranks), dtype=np.int64)
         np.add.at(sums, (self.index[rows], self.trace.rank[rows]), values)
         return sums
+
+
+def _faults(rows: Trace, span: int) -> tuple[Intervals, Intervals]:
+    """When faults hit each rank itself, and when they hit it or its messages. A row with a peer is of a message."""
+    own, sent = rows.where(rows.peer < 0), rows.where(rows.peer >= 0)
+    alone = (own.rank, own.start_ns, own.end_ns)
+    all_of = (
+        np.concatenate([first, of_sender, of_receiver])
+        for first, of_sender, of_receiver in zip(
+            alone, (sent.rank, sent.start_ns, sent.end_ns), (sent.peer, sent.start_ns, sent.end_ns), strict=True
+        )
+    )
+    lanes = rows.meta.num_ranks
+    return Intervals.union(*alone, lanes=lanes, span=span), Intervals.union(*all_of, lanes=lanes, span=span)
 
 
 def is_action(trace: Trace) -> NDArray[np.bool_]:

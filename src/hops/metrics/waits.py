@@ -3,7 +3,8 @@
 Definition. Take an instant at which a rank idles before its next action of the iteration. If what that action needs
 from a neighbouring stage is already made, the rank waits for a message. If not, look at the rank that has to make it:
 if that one computes, the wait ends there, on a computing rank; if it idles too, ask the same of it. If the rank at
-the end of this chain is hit by a fault at that instant, the cause is the fault.
+the end of this chain is hit by a fault at that instant (its device is down or slow, or what it does will be lost), or
+the message there is (a link on its way is down or slow, or it will be lost), the cause is the fault.
 
 An idle rank whose next action needs nothing from elsewhere waits for its own message if its previous action sent one
 (blocking sends); otherwise it waits for nobody. A rank with no action left waits for the rank that ends the pipeline.
@@ -63,11 +64,11 @@ def waits(run: Run) -> Waits:
     gaps = _gaps(run)
     messages, faults = np.zeros((2, run.num_iterations * run.num_ranks), dtype=np.int64)
     gap, cell, start, end = np.arange(len(gaps.start)), gaps.cell, gaps.start, gaps.end
-    explains = bool(len(run.faults.start)) or bool(np.any(gaps.ready < gaps.end))
+    explains = bool(len(run.message_faults.start)) or bool(np.any(gaps.ready < gaps.end))
     for _ in range(2 * run.trace.meta.num_stages + 2 if explains else 0):  # clocks that disagree could make circles
         # what lies after the input was made is a message (or a fault) of the rank itself
         made = np.clip(gaps.ready[gap], start, end)
-        broken = run.faults.within(made, end)
+        broken = run.message_faults.within(made, end)
         np.add.at(messages, cell, end - made - broken)
         np.add.at(faults, cell, broken)
         # what lies before is spent by the producer, computing or idling

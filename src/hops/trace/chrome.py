@@ -24,6 +24,7 @@ _GROUPS = {
     Stream.MESSAGE: 1,
     Stream.COLLECTIVE: 1,
     Stream.FAULT: 2,
+    Stream.LOST: 2,
 }
 _GROUP_NAMES = ("", " communication", " faults")
 _LANES = 1000  # thread numbers kept free per group of a rank
@@ -107,13 +108,16 @@ def _slices(trace: Trace, threads: Sequence[int]) -> Iterator[str]:
         op, category = ops[number]
         name, args = _NAMES.get(op, ""), f'"iteration":{iteration}'
         if stream == Stream.FAULT:
-            name, category = "fault", "fault"
+            name = "fault" if peer < 0 else "link fault" if peer == rank else f"link fault to rank {peer}"
+            category = "fault"
         elif op.is_action:
             name = f"{stage}{category}{microbatch}"
             args += f',"stage":{stage},"op":"{category}","microbatch":{microbatch}'
-        if stream == Stream.MESSAGE:
+        if stream in (Stream.MESSAGE, Stream.LOST) and peer >= 0:
             name, category = f"{name} to rank {peer}", "message"
             args += f',"from_rank":{rank},"to_rank":{peer},"bytes":{size}'
+        if stream == Stream.LOST:
+            name, category = f"lost: {name}", "lost"
         yield (
             f'{{"ph":"X","name":"{name}","cat":"{category}","pid":{processes[rank]},"tid":{thread},'
             f'"ts":{start / 1000},"dur":{(end - start) / 1000},"args":{{{args}}}}}'
