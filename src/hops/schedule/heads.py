@@ -31,7 +31,8 @@ def limits(
 
     `window[s, u]`, for stages s <= u of one rank: forward j of s starts only after backward j - window of u has ended,
     because the microbatches in between sit in s and in the rank's stages before it, while the oldest of them needs room
-    in the stages after s up to u to get on. `pending[s]`: W j of s ends before backward j + pending, and forward
+    in the stages after s up to u to get on. For the same reason forward j of u waits for that backward of s, since its
+    own microbatch sits in the stages in between. `pending[s]`: W j of s ends before backward j + pending, and forward
     j + pending, of s start. Both at most `size`, which means no limit.
     """
     stages = len(rank_of)
@@ -79,11 +80,13 @@ def earliest(
     anchor_w = [NEVER] * stages
     passed = [0] * stages
     joined = [0] * stages
+    former = [-1] * stages
     held = [0] * stages  # by one microbatch, in the stage and those before it on the rank
     for s in range(stages):
         held[s] += activation[s]
         if later[s] >= 0:
             held[later[s]] = held[s]
+            former[later[s]] = s
     for j in range(size):
         for s in range(stages):
             f = times[s, 0]
@@ -100,6 +103,12 @@ def earliest(
                     if ended >= 0:
                         head = max(head, backward[u, ended] + min(times[u, 1], times[u, 2]))
                     u = later[u]
+                t = former[s]
+                while t >= 0:
+                    ended = j - window[t, s]
+                    if ended >= 0:
+                        head = max(head, backward[t, ended] + min(times[t, 1], times[t, 2]))
+                    t = former[t]
                 # The stage's own limit: p backwards ended, q of them with their W; more of the one save the other.
                 least = LONG
                 for p in range(max(0, j + 1 - window[s, s]), j + 1):
@@ -189,6 +198,12 @@ def latest(
                 if follows >= 0:
                     tail = max(tail, after_forward[t, follows] + times[t, 0])
                 t = former[t]
+            u = later[s]
+            while u >= 0:
+                follows = j - window[s, u]
+                if follows >= 0:
+                    tail = max(tail, after_forward[u, follows] + times[u, 0])
+                u = later[u]
             if j > 0:
                 tail = max(tail, after_backward[s, j - 1] + i)
                 started = max(0, j + 1 - window[s, s])
