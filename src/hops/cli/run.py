@@ -1,6 +1,6 @@
 """`hops run`: simulate a spec, print what came out, write what the spec asks for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,19 +66,27 @@ def everything(folder: Path) -> "Output":
 
 def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> list[str]:
     """Write what an output section names, making folders; returns the paths."""
+    from hops.cli.together import together
     from hops.report import write_chrome, write_summary
     from hops.trace import write_events
     from hops.viz import draw_dashboard, draw_timeline
 
     trace, facts = simulated.trace, simulated.facts
-    writers: tuple[tuple[str | None, Callable[[Path], None]], ...] = (
+    jobs: tuple[tuple[str | None, Callable[[Path], None]], ...] = (
         (output.summary, lambda path: write_summary(summary, path)),
         (output.events, lambda path: write_events(trace, path)),
         (output.trace, lambda path: write_chrome(trace, path, facts)),
         (output.timeline, lambda path: draw_timeline(trace, facts, path)),
         (output.dashboard, lambda path: draw_dashboard(trace, summary, facts, path)),
     )
-    named = [(name, writer) for name, writer in writers if name is not None]
-    for name, writer in named:
-        writer(Path(name))
-    return [name for name, _ in named]
+    named = [(Path(name), write_one) for name, write_one in jobs if name is not None]
+
+    def write_all(part: Sequence[tuple[Path, Callable[[Path], None]]]) -> None:
+        for path, write_one in part:
+            write_one(path)
+
+    if output.timeline and output.dashboard:
+        together(lambda: write_all(named[:-1]), lambda: write_all(named[-1:]))
+    else:
+        write_all(named)
+    return [str(path) for path, _ in named]
