@@ -48,5 +48,5 @@ def _finish(job: Callable[[], None], writer: int) -> None:
         os.write(writer, str(error).encode())
     finally:
         if code and sys.exc_info()[0] is not None:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
         os._exit(code)  # without what the parent does at its end
