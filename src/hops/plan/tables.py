@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hops.actions import Op
-from hops.api.costs import device_rates
+from hops.api.fitted import device_rates
 from hops.api.trained import Trained, trained
 from hops.config import Spec
 from hops.cost import AnalyticCosts, DeviceRates, optimizer_seconds
 from hops.draws import FloatArray
-from hops.model import StageSlice, stage_memory, stage_work
+from hops.model import StageSlice, StageWork, stage_memory, stage_work
 from hops.plan.pool import IntArray, Pool
 
 
@@ -22,7 +22,7 @@ class Tables:
 
     Attributes:
         forward, fused, inputs, weights: seconds of F, B, I and W per microbatch; shape (kinds, layers + 1, layers + 1).
-        step: seconds of the optimizer step.
+        step, norm: seconds of the optimizer step, and of the gradient norm before it, which the slowest rank decides.
         static, activation, kept: bytes that are always held, that F allocates, that stay between I and W; the last
             three are the same on every kind, shape (layers + 1, layers + 1).
         parameters: of the block.
@@ -34,6 +34,7 @@ class Tables:
     inputs: FloatArray
     weights: FloatArray
     step: FloatArray
+    norm: FloatArray
     static: IntArray
     activation: IntArray
     kept: IntArray
@@ -74,6 +75,7 @@ class Tables:
             inputs=whole / 2,
             weights=whole / 2,
             step=np.zeros_like(whole),
+            norm=np.zeros_like(whole),
             static=_bytes(held),
             activation=_bytes(taken),
             kept=_bytes(taken),
@@ -104,7 +106,8 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
         stage_memory(work.model, part, work.batch, work.how, work.optimizer, optimizer_shards=work.optimizer_shards)
         for part in parts
     )
-    seconds: dict[str, list[FloatArray]] = {name: [] for name in ("forward", "fused", "inputs", "weights", "step")}
+    names = ("forward", "fused", "inputs", "weights", "step", "norm")
+    seconds: dict[str, list[FloatArray]] = {name: [] for name in names}
     for kind in range(len(pool.kinds)):
         rates = device_rates(spec, pool.cluster.devices[pool.of_kind(kind)[0]])
         costs = AnalyticCosts(
@@ -115,8 +118,8 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
         )
         for name, op in (("forward", Op.F), ("fused", Op.B), ("inputs", Op.I), ("weights", Op.W)):
             seconds[name].append(blocks.spread([costs.seconds(stage, op) for stage in range(len(parts))]))
-        steps = _steps(spec, work, [each.parameters for each in works], rates)
-        seconds["step"].append(blocks.spread(steps))
+        seconds["step"].append(blocks.spread([_step(spec, work, each, rates) for each in works]))
+        seconds["norm"].append(blocks.spread([_norm(spec, each, rates) for each in works]))
     tables = {name: np.array(each) for name, each in seconds.items()}
     if not spec.pipeline.first_stage_splits:
         tables["weights"][:, 0] += tables["inputs"][:, 0]
@@ -135,14 +138,20 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     )
 
 
-def _steps(spec: Spec, work: Trained, parameters: Sequence[int], rates: DeviceRates) -> list[float]:
+def _step(spec: Spec, work: Trained, block: StageWork, rates: DeviceRates) -> float:
     section = spec.optimizer
     if not section.enabled:
-        return [0.0] * len(parameters)
+        return 0.0
     if section.update_time is not None:
-        return [section.update_time.build().mean] * len(parameters)
+        return section.update_time.build().mean
     per_parameter = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
-    return [optimizer_seconds(count, bytes_per_parameter=per_parameter, rates=rates) for count in parameters]
+    return optimizer_seconds(block.parameters, layers=block.num_layers, bytes_per_parameter=per_parameter, rates=rates)
+
+
+def _norm(spec: Spec, block: StageWork, rates: DeviceRates) -> float:
+    if not spec.optimizer.enabled or spec.optimizer.update_time is not None:
+        return 0.0
+    return block.num_layers * rates.norm_layer_s
 
 
 @dataclass(frozen=True, slots=True)

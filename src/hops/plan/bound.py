@@ -1,0 +1,347 @@
+"""A bound over all choices: no placement and partition, however chosen, can beat it under a family of schedules.
+
+A device of some kind with some layers is an item: it takes c = f + b (b the cheaper form of the backward), and holds
+the embedding, the head, both or neither. A plan is a set of items, at most as many of a kind as there are devices,
+whose layers sum to the model's. Where links, memory or order could only cost time they are left out: the bound holds.
+
+1F1B with P <= m stages, the slowest ones C, their backward taking the part q of it, K of them not the first stage: the
+closed form in `floor`, for the last of these, comes to at least
+
+    m C,    (m - 1) C + sum over stages of (2 c - C),    (m - q) C + K (1 - q) C + sum over stages of (c - (1 - q) C)
+
+and so to any mixture of the last two. Each stage adds its message down and back, which is at least what the nearest
+neighbour of its kind costs, shared by two. For each C and mixture the sum is least for a knapsack over items that take
+no longer than C, solved exactly. The bound is the least over C of the largest over mixtures.
+
+Any schedule: the stages as slow as c or slower take their turn in some order, so that the last of them to begin waits
+for the F of the others: the sum of f over stages with time >= c is at most T - m c + f. For a T, each c and each price
+lambda on that sum, the layers that devices can hold are at most lambda (T - m c + f) + the sum over devices of the best
+item by (layers - lambda f). If this is less than the model's layers for some c and lambda, T is impossible.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+
+import numpy as np
+
+from hops.draws import FloatArray
+from hops.plan.family import Family
+from hops.plan.pool import IntArray, Pool
+from hops.plan.tables import Tables
+
+INNER, FIRST, LAST, WHOLE = range(4)
+MOST_CANDIDATES = 48
+BISECTIONS = 40
+PRICES = 48
+MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """What devices of each kind could do. Arrays have the shape (kinds, 4 places, layers + 1); infinite: impossible.
+
+    Places are inner, first, last and whole. Of blocks of one length the cheapest counts, so that for layers that differ
+    the bound holds as well.
+    """
+
+    whole: FloatArray
+    forward: FloatArray
+    step: FloatArray
+    price: FloatArray
+    hop_s: FloatArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, tables: Tables, pool: Pool, counts: IntArray, hop_s: FloatArray, message_s: float) -> "Items":
+        """Items that fit into memory with one microbatch in flight.
+
+        `hop_s`: per kind, of a message to its nearest neighbour; `message_s`: what a microbatch's messages with one
+        neighbour keep a rank busy.
+        """
+        memory, prices = pool.memory_bytes, pool.prices
+        fits = (tables.static + tables.activation)[None] <= memory[:, None, None]
+        whole = by_place(np.where(fits, tables.whole, np.inf))
+        whole += message_s * np.array([2.0, 1.0, 1.0, 0.0])[None, :, None]
+        return cls(
+            whole=whole,
+            forward=by_place(np.where(fits, tables.forward, np.inf)),
+            step=by_place(tables.step + tables.norm),
+            hop_s=hop_s,
+            price=np.where(np.isfinite(whole), prices[:, None, None], np.inf),
+            counts=counts,
+        )
+
+    @property
+    def num_layers(self) -> int:
+        return int(self.whole.shape[2]) - 1
+
+
+def by_place(table: FloatArray) -> FloatArray:
+    """The cheapest block of each place and length: (kinds, layers + 1, layers + 1) -> (kinds, 4, layers + 1)."""
+    kinds, size, _ = table.shape
+    layers = size - 1
+    places = np.full((kinds, 4, size), np.inf)
+    for length in range(1, size):
+        if length <= layers - 2:
+            inner = [table[:, start, start + length] for start in range(1, layers - length)]
+            places[:, INNER, length] = np.min(inner, axis=0)
+        if length < layers:
+            places[:, FIRST, length] = table[:, 0, length]
+            places[:, LAST, length] = table[:, layers - length, layers]
+    places[:, WHOLE, layers] = table[:, 0, layers]
+    return places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """A set of items: (kind, place, layers) of each."""
+
+    items: tuple[tuple[int, int, int], ...]
+
+
+class Knapsack:
+    """Least sums of weights over sets of items that hold the model, for several weightings at once.
+
+    State: which of first and last are taken (4), layers held. One device after the other takes an item or none.
+    """
+
+    def __init__(self, weights: FloatArray, counts: IntArray) -> None:
+        """`weights`: shape (weightings, kinds, 4 places, layers + 1)."""
+        self.weights, self.counts = weights, counts
+        self.layers = weights.shape[3] - 1
+        self.steps: list[tuple[int, IntArray]] = []
+        self.best = np.full((len(weights), 4, self.layers + 1), np.inf)
+        self.best[:, 0, 0] = 0.0
+        for kind, count in enumerate(counts.tolist()):
+            for _ in range(min(count, self.layers)):
+                if not self._take(kind):
+                    break
+
+    @property
+    def values(self) -> FloatArray:
+        """Least sum per weighting; infinite where no set holds the model."""
+        return self.best[:, 3, self.layers]
+
+    def _take(self, kind: int) -> bool:
+        """Let one more device of the kind take the item that helps most; whether it helps anywhere."""
+        after = self.best.copy()
+        choice = np.full(after.shape, -1, dtype=np.int64)  # place * (layers + 1) + length; -1: none
+        for place in range(4):
+            lengths = np.flatnonzero(np.isfinite(self.weights[:, kind, place]).any(axis=0))
+            for state in _from_states(place):
+                to = _into_state(state, place)
+                for length in lengths.tolist():
+                    weight = self.weights[:, kind, place, length][:, None]
+                    new = self.best[:, state, : self.layers + 1 - length] + weight
+                    better = new < after[:, to, length:]
+                    if better.any():
+                        after[:, to, length:] = np.where(better, new, after[:, to, length:])
+                        code = place * (self.layers + 1) + length
+                        choice[:, to, length:] = np.where(better, code, choice[:, to, length:])
+        helps = bool((choice >= 0).any())
+        if helps:
+            self.steps.append((kind, choice))
+            self.best = after
+        return helps
+
+    def pick(self, weighting: int) -> Pick:
+        """The set of items that has the least sum."""
+        state, held, items = 3, self.layers, []
+        for kind, choice in reversed(self.steps):
+            code = int(choice[weighting, state, held])
+            if code >= 0:
+                place, length = divmod(code, self.layers + 1)
+                items.append((kind, place, length))
+                held -= length
+                state = _out_of_state(state, place)
+        return Pick(items=tuple(items))
+
+
+def _from_states(place: int) -> tuple[int, ...]:
+    """States (bit 0: first taken, bit 1: last taken) in which a place can be taken."""
+    return {INNER: (0, 1, 2, 3), FIRST: (0, 2), LAST: (0, 1), WHOLE: (0,)}[place]
+
+
+def _into_state(state: int, place: int) -> int:
+    return state | {INNER: 0, FIRST: 1, LAST: 2, WHOLE: 3}[place]
+
+
+def _out_of_state(state: int, place: int) -> int:
+    return state & ~{INNER: 0, FIRST: 1, LAST: 2, WHOLE: 3}[place]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """The bound over all choices of one family, its terms by bottleneck, and sets of items that are good for each.
+
+    Attributes:
+        items: what devices can do.
+        family, size: of schedules, and microbatches per iteration.
+        least: the exact least bottleneck, below which nothing fits.
+        gap_s: of the host, in every iteration.
+        end_s: the optimizer step that every iteration needs at least.
+        ends_together: whether that includes the optimizer step of the slowest stage.
+        chunked: whether ranks have several stages, of which less is known: their own work alone.
+    """
+
+    items: Items
+    family: Family
+    size: int
+    least: float
+    gap_s: float
+    end_s: float
+    ends_together: bool = True
+    chunked: bool = False
+
+    @cached_property
+    def bottlenecks(self) -> FloatArray:
+        """The times that the slowest stage can have, from the least on."""
+        times = np.unique(self.items.whole)
+        return times[np.isfinite(times) & (times >= self.least * (1 - 1e-12))]
+
+    @cached_property
+    def floors(self) -> FloatArray:
+        """Least seconds of an iteration whose slowest stage takes bottlenecks[k], for as many k as can matter."""
+        loads = self.size * self.bottlenecks
+        if self.family is Family.ONE_F_ONE_B and self.items.counts.sum() <= self.size:
+            fill = self._fill.reshape(-1, len(MIXTURES)).max(axis=1)
+            return np.maximum(loads[: len(fill)], fill) + self.ends[: len(fill)]
+        return np.maximum(loads, self.any_order) + self.ends
+
+    @cached_property
+    def ends(self) -> FloatArray:
+        """What follows the pipeline, per bottleneck: where all ranks wait, the step of the slowest stage at least."""
+        if not self.ends_together:
+            return np.full(len(self.bottlenecks), self.gap_s + self.end_s)
+        steps = [float(self.items.step[self.items.whole == limit].min()) for limit in self.bottlenecks]
+        return self.gap_s + np.maximum(self.end_s, np.array(steps))
+
+    @cached_property
+    def filled(self) -> Knapsack:
+        """Sets with the least fill, for each of the first bottlenecks and each mixture."""
+        limits, mixture, rest = self._mixed
+        whole, hop_s = self.items.whole[None], self.items.hop_s[None, :, None, None]
+        waits = whole * (1 + mixture) - limits * (mixture + (1 - mixture) * rest) + 2 * hop_s
+        behind_first = np.isin(np.arange(4), (INNER, LAST))[None, None, :, None]
+        waits = waits + np.where((whole == limits) & behind_first, (1 - mixture) * rest * limits, 0.0)
+        return Knapsack(np.where(whole <= limits, waits, np.inf), self.items.counts)
+
+    @cached_property
+    def _mixed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Bottlenecks, mixtures and forward parts of the bottlenecks, of every weighting: (weightings, 1, 1, 1)."""
+        limits = self.bottlenecks[:MOST_CANDIDATES]
+        at_limit = [self.items.whole == limit for limit in limits]
+        rest = [float(self.items.forward[at].max()) / limit for at, limit in zip(at_limit, limits, strict=True)]
+        columns = np.repeat(limits, len(MIXTURES)), np.tile(MIXTURES, len(limits)), np.repeat(rest, len(MIXTURES))
+        first, second, third = (column[:, None, None, None] for column in columns)
+        return first, second, third
+
+    @property
+    def _fill(self) -> FloatArray:
+        """Least seconds of the pipeline, per weighting of `filled`."""
+        limits, mixture, rest = (column.reshape(-1) for column in self._mixed)
+        own = self.size - mixture - (1 - mixture) * (1 - rest)
+        return np.asarray(own * limits + self.filled.values - 2 * self.items.hop_s.max())
+
+    def picks(self) -> Iterator[Pick]:
+        """Sets that are good starts, the most promising first."""
+        values = self._fill
+        for weighting in np.argsort(values, kind="stable").tolist():
+            if np.isfinite(values[weighting]):
+                yield self.filled.pick(weighting)
+
+    def cheapest(self, limits: FloatArray) -> Knapsack:
+        """Sets with the least price per hour among items that take at most each limit."""
+        allowed = self.items.whole[None] <= limits[:, None, None, None]
+        return Knapsack(np.where(allowed, self.items.price[None], np.inf), self.items.counts)
+
+    @property
+    def seconds(self) -> float:
+        """No plan has a shorter iteration."""
+        if self.chunked:
+            return self.size * self.least + self.gap_s + self.end_s
+        floors = self.floors
+        beyond = (
+            self.size * self.bottlenecks[len(floors)] + self.gap_s + self.end_s if len(floors) < len(self.bottlenecks) else np.inf
+        )
+        return float(min(floors.min(), beyond))
+
+    @cached_property
+    def price_seconds(self) -> float:
+        """No plan has a smaller product of iteration seconds and price per hour of its devices.
+
+        Between two bottlenecks the price is at least that of the later, the time at least that of the earlier. The
+        interval with the least such product is halved until nothing is left between.
+        """
+        if self.chunked:
+            return self._price_of_layers()
+        last = len(self.bottlenecks) - 1
+        known: dict[int, float] = {}
+
+        def price(index: int) -> float:
+            if index not in known:
+                known[index] = float(self.cheapest(self.bottlenecks[index : index + 1]).values[0])
+            return known[index]
+
+        def time(index: int) -> float:
+            return max(self.size * float(self.bottlenecks[index]) + self.gap_s + self.end_s, self.seconds)
+
+        heap = [(time(0) * price(last), 0, last)]  # the product, and bottlenecks first to last
+        for _ in range(MOST_CANDIDATES):
+            product, first, end = heap[0]
+            if first == end:
+                return product
+            heappop(heap)
+            middle = (first + end) // 2
+            heappush(heap, (time(first) * price(middle), first, middle))
+            heappush(heap, (time(middle + 1) * price(end), middle + 1, end))
+        return heap[0][0]
+
+    def _price_of_layers(self) -> float:
+        """A device with n layers is paid for m c at least, so that a layer costs at least m x price x c / n."""
+        items = self.items
+        per_layer = items.price * items.whole / np.maximum(np.arange(items.num_layers + 1), 1)
+        return float(self.size * items.num_layers * per_layer.min())
+
+    @cached_property
+    def any_order(self) -> float:
+        """Least seconds of the pipeline under any schedule, by bisection; see the head of this file."""
+        low = self.size * self.least
+        high = low + float(np.where(np.isfinite(self.items.forward), self.items.forward, 0).max()) * len(
+            self.items.counts
+        ) * max(1, int(self.items.counts.max()))
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            if self._impossible(middle):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _impossible(self, seconds: float) -> bool:
+        items = self.items
+        forward = items.forward + items.hop_s.min()
+        limit = seconds / self.size
+        allowed = items.whole <= limit
+        if not allowed[:, INNER].any() and not allowed[:, WHOLE].any() and items.num_layers > 2:
+            return True
+        times = np.unique(items.whole[allowed])[-PRICES:]
+        length = np.arange(items.num_layers + 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = (length / items.forward)[:, INNER]
+        rates = rates[np.isfinite(rates) & (rates > 0)]
+        if not len(rates):
+            return False
+        prices = np.concatenate([[0.0], np.geomspace(rates.min(), rates.max(), PRICES - 1)])
+        slow = allowed & (items.whole[None] >= times[:, None, None, None] * (1 - 1e-12))  # by time, kind, place, length
+        largest = np.where(slow, forward, 0.0).max(axis=(1, 2, 3))
+        paid = np.where(slow, forward[None], 0.0)[None] * prices[:, None, None, None, None]
+        worth = np.where(allowed, length - paid, -np.inf).max(axis=4)  # by price, time, kind, place
+        inner = np.maximum(worth[..., INNER], 0.0)
+        ends = np.where(np.isfinite(worth[..., [FIRST, LAST]]), worth[..., [FIRST, LAST]] - inner[..., None], -np.inf)
+        held = (inner * items.counts).sum(axis=2) + ends.max(axis=2).sum(axis=2)
+        alone = np.where(allowed[:, WHOLE, items.num_layers].any(), items.num_layers, -np.inf)
+        budget = prices[:, None] * (seconds - self.size * times + largest)[None]
+        return bool((np.maximum(held, alone) + budget < items.num_layers - 1e-9).any())

@@ -1,0 +1,38 @@
+"""A time budget becomes numbers of evaluations at fixed rates, so that a budget gives the same plans on any machine.
+
+No clock is read. The rates were measured on two cores of a cloud CPU; a slower machine takes longer than the budget.
+"""
+
+from dataclasses import dataclass
+
+LAYOUT_S = 150e-6  # one floor of a layout, plus the following per stage
+LAYOUT_STAGE_S = 2e-6
+BUILD_S = 3e-3  # building a closed spec, plus the following per pair of ranks
+BUILD_PAIR_S = 35e-6
+REHEARSED_ACTION_S = 4e-6
+SIMULATED_ACTION_S = 8e-6
+LAYOUT_SHARE = 0.3
+REHEARSAL_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the planner may spend, in seconds at the rates above.
+
+    `layouts(...)`, `rehearsals(...)` and `simulations(...)` say how often that allows to do each.
+    """
+
+    seconds: float
+
+    def layouts(self, *, ranks: int, groups: int) -> int:
+        """Layouts to value in each of so many groups."""
+        each = LAYOUT_S + LAYOUT_STAGE_S * ranks
+        return max(100, int(self.seconds * LAYOUT_SHARE / groups / each))
+
+    def rehearsal_s(self, *, ranks: int, actions: int) -> float:
+        """What one rehearsal costs."""
+        return BUILD_S + BUILD_PAIR_S * ranks**2 + REHEARSED_ACTION_S * actions
+
+    def simulation_s(self, *, ranks: int, actions: int, iterations: int) -> float:
+        """What one simulation costs."""
+        return BUILD_S + BUILD_PAIR_S * ranks**2 + SIMULATED_ACTION_S * actions * iterations

@@ -1,0 +1,289 @@
+"""The layouts of one group that are worth a simulation: exact starts, local search, or all of them if they are few."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+
+from hops.api.costs import host_gap
+from hops.config.opened import OpenSpec
+from hops.model import Partition
+from hops.plan.arrange import layout_of_pick, place
+from hops.plan.bound import Choices, Items, by_place
+from hops.plan.enumerate import all_layouts, how_many
+from hops.plan.family import Family
+from hops.plan.floor import MESSAGES, Floor, Layout
+from hops.plan.local import Freedom, improve
+from hops.plan.objective import Objective
+from hops.plan.pool import IntArray, Pool
+from hops.plan.reach import Bottleneck, Problem, least_bottleneck
+from hops.plan.space import Group
+from hops.plan.tables import Tables
+from hops.plan.ways import Ways
+from hops.schedule import Shape
+
+STARTS = 3  # that the local search begins from
+KEPT = 12  # layouts of a group that go on
+PICKS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit."""
+
+    group: Group
+    layout: Layout
+    floor: float
+    floor_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """The search in one group."""
+
+    opened: OpenSpec
+    group: Group
+    pool: Pool
+    tables: Tables
+    ways: Ways
+    objective: Objective
+    _known: dict[Layout, float] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def floor(self) -> Floor:
+        group = self.group
+        return Floor(
+            spec=group.spec,
+            pool=self.pool,
+            tables=self.tables,
+            ways=self.ways,
+            family=group.family,
+            size=group.size,
+            chunks=group.chunks,
+            v_shaped=group.v_shaped,
+        )
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Devices of each kind that may be used."""
+        if self.opened.placement:
+            return self.pool.counts
+        return np.bincount(self.pool.kind_of[list(self.stated_devices)], minlength=len(self.pool.kinds)).astype(
+            np.int64
+        )
+
+    @cached_property
+    def stated_devices(self) -> tuple[int, ...]:
+        return tuple(self.pool.ids.index(each) for each in self.group.spec.hardware.ranks())
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The bottleneck's problem, with the microbatches in flight that the family is certain of, by position."""
+        tables, size = self.tables, self.group.size
+        longest = min(int(self.counts.sum()), tables.num_layers)
+        flight = {
+            Family.ONE_F_ONE_B: np.minimum(np.arange(1, longest + 1), size),
+            Family.GPIPE: np.array([size]),
+        }.get(self.group.family, np.array([1]))
+        needed = (tables.static[None] + flight[:, None, None] * tables.activation[None]).astype(np.int64)
+        return Problem(seconds=tables.whole, needed=needed, memory=self.pool.memory_bytes, counts=self.counts)
+
+    @cached_property
+    def bottleneck(self) -> Bottleneck | None:
+        """None if nothing fits. For several chunks it is only a start: what it proves is for one stage per rank."""
+        return least_bottleneck(self.problem)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """The bound over all choices."""
+        group, spec = self.group, self.group.spec
+        hop_s = self.ways.nearest_s(self.pool)
+        message_s = MESSAGES[spec.pipeline.p2p] * float(hop_s.min()) if group.chunks == 1 else 0.0
+        items = Items.of(self.tables, self.pool, self.counts, hop_s, message_s)
+        found = self.bottleneck
+        exact = found is not None and found.exact and group.chunks == 1
+        least = found.seconds if exact and found is not None else self._by_capacity()
+        return Choices(
+            items=items,
+            family=group.family,
+            size=group.size,
+            least=least,
+            gap_s=host_gap(spec, Shape.loop(1, num_microbatches=1)) if spec.optimizer.enabled else 0.0,
+            end_s=self._least_end(),
+            ends_together=spec.optimizer.enabled and spec.optimizer.synchronized,
+            chunked=group.chunks > 1,
+        )
+
+    def _by_capacity(self) -> float:
+        """The least time within which all devices together could hold the layers, whatever else they would need."""
+        tables = self.tables
+        fits = tables.static[None] <= self.pool.memory_bytes[:, None, None]
+        per_length = by_place(np.where(fits, tables.whole, np.inf)).min(axis=1)
+        times = np.unique(per_length[np.isfinite(per_length)])
+        length = np.arange(tables.num_layers + 1)
+        low, high = 0, len(times) - 1
+        while low < high:
+            middle = (low + high) // 2
+            most = np.where(per_length <= times[middle], length, 0).max(axis=1)
+            low, high = (low, middle) if (most * self.counts).sum() >= tables.num_layers else (middle + 1, high)
+        return float(times[low]) if len(times) else 0.0
+
+    def _least_end(self) -> float:
+        """The step that every iteration needs: where all ranks wait, some hold the average share of layers at least."""
+        section = self.group.spec.optimizer
+        if not section.enabled:
+            return 0.0
+        available = max(1, int(self.counts.sum()))
+        share = -(-self.tables.num_layers // available) if section.synchronized and self.group.chunks == 1 else 1
+        steps = by_place(self.tables.step)[:, :, share:]
+        return float(steps.min())
+
+    @property
+    def fits(self) -> bool:
+        """Whether anything may fit: with several chunks, what is known of one stage per rank does not decide."""
+        return self.group.chunks > 1 or self.bottleneck is not None
+
+    @property
+    def num_valued(self) -> int:
+        """Layouts valued so far."""
+        return len(self._known)
+
+    def bound(self) -> float:
+        """No plan of the group has a better value."""
+        seconds = self.choices.seconds
+        if self.objective is Objective.COST_PER_TOKEN:
+            return self.objective.of(1.0, samples=self.group.samples, price_per_hour=self.choices.price_seconds)
+        return self.objective.of(seconds, samples=self.group.samples, price_per_hour=0.0)
+
+    def value(self, layout: Layout) -> float:
+        """The floor of a layout in the objective's unit."""
+        if layout not in self._known:
+            price = float(self.pool.prices[self.pool.kind_of[list(layout.devices)]].sum())
+            self._known[layout] = self.objective.of(
+                self.floor.seconds(layout), samples=self.group.samples, price_per_hour=price
+            )
+        return self._known[layout]
+
+    @cached_property
+    def freedom(self) -> Freedom:
+        opened = self.opened
+        stated = self.group.spec.pipeline.partition
+        rule = None if opened.partition or isinstance(stated, tuple) else self._rule(str(stated))
+        return Freedom(
+            devices=opened.placement,
+            layers=opened.partition,
+            subset=opened.placement and not isinstance(stated, tuple),
+            chunks=self.group.chunks,
+            rule=rule,
+        )
+
+    def _rule(self, stated: str) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+        def layers(devices: tuple[int, ...]) -> tuple[int, ...]:
+            if stated == "even":
+                return Partition.even(self.tables.num_layers, len(devices) * self.group.chunks).layers
+            return self.balanced(devices)
+
+        return layers
+
+    def balanced(self, devices: tuple[int, ...]) -> tuple[int, ...]:
+        """The layers that `partition: balanced` gives these devices."""
+        rank_of = self.floor.shape(len(devices)).rank_of_stage
+        kinds = self.pool.kind_of[[devices[rank] for rank in rank_of]]
+        table = (self.tables.forward + self.tables.fused)[kinds]
+        return Partition.balanced_by_table(table).layers
+
+    def is_small(self, evaluations: int) -> bool:
+        """Whether all layouts can be valued."""
+        return how_many(self.pool, self.tables.num_layers, self.freedom, self._first_start()) <= evaluations
+
+    def candidates(self, evaluations: int, seed: int) -> list[Candidate]:
+        """The best layouts, best first; all of them, if they are few enough."""
+        if not self.fits:
+            return []
+        if self.is_small(evaluations):
+            layouts = list(all_layouts(self.pool, self.tables.num_layers, self.freedom, self._first_start()))
+        else:
+            starts = sorted(dict.fromkeys(self.starts()), key=self.value)
+            for number, start in enumerate(starts[:STARTS]):
+                improve(
+                    start,
+                    self.value,
+                    self.pool,
+                    self.freedom,
+                    evaluations=evaluations // STARTS,
+                    seed=seed + number,
+                )
+            layouts = list(self._known)
+        fitting = [layout for layout in layouts if np.isfinite(self.value(layout))]
+        fitting.sort(key=self.value)
+        kept = fitting if self.is_small(evaluations) else _different(fitting, self.pool, KEPT)
+        return [
+            Candidate(group=self.group, layout=each, floor=self.value(each), floor_s=self.floor.seconds(each))
+            for each in kept
+        ]
+
+    def _first_start(self) -> Layout:
+        """The layout that the spec states, as far as it states one."""
+        stated = self.group.spec.pipeline.partition
+        devices = self.stated_devices
+        if isinstance(stated, tuple):
+            return Layout(devices=devices, layers=stated)
+        return Layout(devices=devices, layers=(self.tables.num_layers,) * len(devices))
+
+    def starts(self) -> Iterator[Layout]:
+        """Layouts to begin from: the exact least bottleneck, and sets of items with little fill or a low price."""
+        freedom = self.freedom
+        stated = self.group.spec.pipeline.partition
+        if not freedom.devices:
+            yield Layout(devices=self.stated_devices, layers=self._layers_on(self.stated_devices))
+            return
+        if isinstance(stated, tuple) and not self.opened.partition:
+            yield self._devices_for(stated)
+            return
+        one_chunk = list(self._one_chunk_starts())
+        for layout in one_chunk:
+            if self.group.chunks == 1 and freedom.rule is None:
+                yield layout
+            elif len(layout.devices) * self.group.chunks <= self.tables.num_layers:
+                yield Layout(devices=layout.devices, layers=self._layers_on(layout.devices))
+
+    def _layers_on(self, devices: tuple[int, ...]) -> tuple[int, ...]:
+        rule = self.freedom.rule
+        return self.balanced(devices) if rule is None else rule(devices)
+
+    def _one_chunk_starts(self) -> Iterator[Layout]:
+        choices = self.choices
+        if self.bottleneck is not None:
+            exact = self.bottleneck.layout
+            yield place(zip(exact.kinds, exact.layers, strict=True), self.pool)
+        for pick in islice(choices.picks(), PICKS):
+            yield layout_of_pick(pick, choices.items, self.pool)
+        if self.objective in (Objective.COST_PER_TOKEN, Objective.PARETO):
+            limits = choices.bottlenecks[np.unique(np.linspace(0, len(choices.bottlenecks) - 1, PICKS).astype(int))]
+            cheapest = choices.cheapest(limits)
+            for index in np.flatnonzero(np.isfinite(cheapest.values)).tolist():
+                yield layout_of_pick(cheapest.pick(index), choices.items, self.pool)
+
+    def _devices_for(self, layers: tuple[int, ...]) -> Layout:
+        """Stated layers: the most layers for the fastest devices."""
+        ranks = len(layers) // self.group.chunks
+        per_rank = [sum(layers[rank :: max(ranks, 1)]) for rank in range(ranks)]
+        one_layer = self.tables.whole[:, 1, 2] if self.tables.num_layers > 2 else self.tables.whole[:, 0, -1]
+        fast_first = sorted(range(len(self.pool.ids)), key=lambda device: float(one_layer[self.pool.kind_of[device]]))
+        devices = [0] * ranks
+        for device, rank in zip(fast_first, sorted(range(ranks), key=lambda rank: -per_rank[rank]), strict=False):
+            devices[rank] = device
+        return Layout(devices=tuple(devices), layers=layers)
+
+
+def _different(layouts: list[Layout], pool: Pool, most: int) -> list[Layout]:
+    """The first so many that differ in the kinds of their devices, or in their layers, and not in names alone."""
+    seen: dict[tuple[tuple[int, ...], tuple[int, ...]], Layout] = {}
+    for layout in layouts:
+        key = (tuple(pool.kind_of[list(layout.devices)].tolist()), layout.layers)
+        seen.setdefault(key, layout)
+        if len(seen) == most:
+            break
+    return list(seen.values())

@@ -1,0 +1,224 @@
+"""From an open spec to ranked plans: bounds, exact starts, local search, rehearsal, simulation of the best few."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hops.api import SimulatedRun, summarize
+from hops.config.opened import OpenSpec
+from hops.errors import UsageError
+from hops.plan.budget import REHEARSAL_SHARE, Budget
+from hops.plan.candidates import Candidate, Search
+from hops.plan.infeasible import nothing_fits
+from hops.plan.limits import fullness_of, limit_of
+from hops.plan.objective import SECONDS_PER_HOUR, Objective
+from hops.plan.pool import Pool
+from hops.plan.result import Effort, Plan, PlanReport
+from hops.plan.space import groups
+from hops.plan.tables import Tables, build_tables
+from hops.plan.trial import Trial, rehearse, run
+from hops.plan.ways import Ways
+
+MILLION = 1e6
+Progress = Callable[[str, int, int], None]
+"""progress(what is being done, how many are done, of how many)"""
+
+
+def plan(
+    opened: OpenSpec,
+    *,
+    objective: Objective = Objective.THROUGHPUT,
+    budget: Budget | None = None,
+    top: int = 5,
+    progress: Progress | None = None,
+) -> PlanReport:
+    """The best plans of an open spec, simulated and ranked.
+
+    The same spec, objective, budget and top give the same plans: the budget is a number of evaluations, and random
+    moves come from the spec's seed. A KeyboardInterrupt ends the search with the best so far, if anything has been
+    simulated by then.
+
+    Raises DoesNotFitError with the proof if no placement fits, UsageError if the spec leaves nothing open.
+    """
+    return _Planner(opened, objective, budget or Budget(seconds=4.0), top, progress or _silent).run()
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Simulated:
+    """A trial that ran, and its value."""
+
+    trial: Trial
+    run: SimulatedRun
+    value: float
+
+
+@dataclass(slots=True)
+class _Planner:
+    opened: OpenSpec
+    objective: Objective
+    budget: Budget
+    top: int
+    progress: Progress
+    simulated: list[_Simulated] = field(default_factory=list)
+    layouts: int = 0
+    rehearsed: int = 0
+    proved: bool = False
+    interrupted: bool = False
+
+    def run(self) -> PlanReport:
+        self._check_model()
+        pool = Pool.of(self.opened.base)
+        searches = self._searches(pool)
+        try:
+            self._simulate(self._trials(searches, pool), pool)
+        except KeyboardInterrupt:
+            if not self.simulated:
+                raise
+            self.interrupted = True
+        if not self.simulated:
+            raise nothing_fits(searches)
+        return self._report(searches, pool)
+
+    def _check_model(self) -> None:
+        if self.opened.base.pipeline.model is None:
+            raise UsageError(
+                "hops plan needs pipeline.model: stage_times say nothing about other partitions or devices; "
+                "compare schedules on stated times with hops compare"
+            )
+
+    def _searches(self, pool: Pool) -> list[Search]:
+        """One search per group; groups that differ in schedules only share their tables."""
+        shared: dict[tuple[str, int], tuple[Tables, Ways]] = {}
+        found = []
+        for group in groups(self.opened):
+            key = (group.recompute, group.batch[1])
+            if key not in shared:
+                tables = build_tables(group.spec, pool)
+                shared[key] = (tables, Ways.of(group.spec, pool, tables.message_bytes))
+            tables, ways = shared[key]
+            found.append(
+                Search(opened=self.opened, group=group, pool=pool, tables=tables, ways=ways, objective=self.objective)
+            )
+        return found
+
+    def _trials(self, searches: Sequence[Search], pool: Pool) -> list[Trial]:
+        """Candidates of all groups under all their schedules, most promising first."""
+        ranks = min(len(pool.ids), searches[0].tables.num_layers)
+        each = self.budget.layouts(ranks=ranks, groups=len(searches))
+        candidates: list[Candidate] = []
+        self.proved = all(search.is_small(each) for search in searches)
+        for number, search in enumerate(searches):
+            self.progress("searching", number, len(searches))
+            candidates += search.candidates(each, seed=self.opened.base.simulation.seed)
+            self.layouts += search.num_valued
+        candidates.sort(key=lambda candidate: candidate.floor)
+        return list(self._rehearsed(candidates, pool))
+
+    def _rehearsed(self, candidates: Sequence[Candidate], pool: Pool) -> Iterator[Trial]:
+        """Trials by expected value. Where a group has one schedule, its candidates' floors say enough."""
+        left_s = self.budget.seconds * REHEARSAL_SHARE
+        trials: list[tuple[float, int, Trial]] = []
+        for number, candidate in enumerate(candidates):
+            self.progress("rehearsing", number, len(candidates))
+            schedules = candidate.group.schedules
+            for schedule in schedules:
+                trial: Trial | None = Trial(candidate=candidate, schedule=schedule, expected_s=candidate.floor_s)
+                assert trial is not None
+                cost_s = self.budget.rehearsal_s(ranks=len(candidate.layout.devices), actions=trial.actions)
+                if len(schedules) > 1:
+                    if left_s < cost_s and self.rehearsed >= len(schedules):
+                        self.proved = False
+                        continue
+                    left_s -= cost_s
+                    self.rehearsed += 1
+                    trial = rehearse(self.opened, candidate, schedule, pool)
+                if trial is not None:
+                    value = candidate.floor * trial.expected_s / candidate.floor_s
+                    trials.append((value, len(trials), trial))
+        trials.sort(key=lambda entry: entry[:2])
+        yield from (trial for _, _, trial in trials)
+
+    def _simulate(self, trials: Sequence[Trial], pool: Pool) -> None:
+        """Simulate in turn, until nothing left can be better and `top` have run, or the budget is spent."""
+        iterations = self.opened.base.simulation.iterations
+        left_s = self.budget.seconds * (1 - REHEARSAL_SHARE) / 2
+        for number, trial in enumerate(trials):
+            self.progress("simulating", number, len(trials))
+            ranks = len(trial.candidate.layout.devices)
+            cost_s = self.budget.simulation_s(ranks=ranks, actions=trial.actions, iterations=iterations)
+            enough = len(self.simulated) >= self.top
+            best = min((each.value for each in self.simulated), default=float("inf"))
+            if enough and trial.candidate.floor >= best:
+                continue
+            if left_s < cost_s and self.simulated:
+                self.proved = self.proved and trial.candidate.floor >= best
+                continue
+            left_s -= cost_s
+            found = run(self.opened, trial, pool)
+            if found is not None:
+                self.simulated.append(_Simulated(trial=trial, run=found, value=self._value(trial, found, pool)))
+
+    def _value(self, trial: Trial, found: SimulatedRun, pool: Pool) -> float:
+        seconds = summarize(found).iteration_time.mean_ms / 1e3
+        return self.objective.of(
+            seconds, samples=trial.candidate.group.samples, price_per_hour=_price(trial.candidate, pool)
+        )
+
+    def _report(self, searches: Sequence[Search], pool: Pool) -> PlanReport:
+        fitting = [search for search in searches if search.fits]
+        bound = min(search.bound() for search in fitting)
+        plans = [self._plan(each, bound, pool) for each in sorted(self.simulated, key=lambda each: each.value)]
+        if self.objective is Objective.PARETO:
+            plans = [plan for plan in plans if not any(_beats(other, plan) for other in plans)]
+        best = plans[0].spec.pipeline
+        same_batch = [s for s in fitting if s.group.batch == (best.microbatches, best.microbatch_size)]
+        return PlanReport(
+            objective=self.objective,
+            plans=tuple(plans[: self.top] if self.objective is not Objective.PARETO else plans),
+            bound=bound,
+            bound_ms=1e3 * min(search.choices.seconds for search in same_batch),
+            effort=Effort(
+                layouts=self.layouts,
+                rehearsed=self.rehearsed,
+                simulated=len(self.simulated),
+                exhaustive=self.proved and not self.interrupted,
+                interrupted=self.interrupted,
+            ),
+        )
+
+    def _plan(self, each: _Simulated, bound: float, pool: Pool) -> Plan:
+        summary = summarize(each.run)
+        group = each.trial.candidate.group
+        spec = each.run.setup.spec
+        price = _price(each.trial.candidate, pool)
+        per_sample = group.samples * (spec.pipeline.sequence_length or 1)
+        seconds = summary.iteration_time.mean_ms / 1e3
+        return Plan(
+            spec=spec,
+            run=each.run,
+            summary=summary,
+            value=each.value,
+            gap=each.value / bound - 1,
+            cost_per_million=seconds * price / SECONDS_PER_HOUR / per_sample * MILLION,
+            price_per_hour=price * spec.optimizer.data_parallel,
+            fullness=fullness_of(summary),
+            limit=limit_of(summary),
+        )
+
+
+def _price(candidate: Candidate, pool: Pool) -> float:
+    """Per hour, of the devices of one pipeline."""
+    return float(pool.prices[pool.kind_of[list(candidate.layout.devices)]].sum())
+
+
+def _beats(one: Plan, other: Plan) -> bool:
+    """Whether a plan is at least as good in throughput, memory and cost, and better in one of them."""
+    pairs = [
+        (one.value, other.value),
+        (one.fullness or 0.0, other.fullness or 0.0),
+        (one.cost_per_million, other.cost_per_million),
+    ]
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)

@@ -1,0 +1,110 @@
+"""What the planner chooses from: groups of settings that share costs, memory and bounds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from inspect import signature
+
+from hops.config.opened import OpenSpec
+from hops.config.schedule import ScheduleChoice
+from hops.config.spec import Spec
+from hops.errors import UsageError
+from hops.plan.family import Family, family_of
+from hops.schedule import SCHEDULERS, Shape
+
+NOT_TRIED = ("program", "zb_or_1f1b")  # a file of one's own; a chooser among two that are tried
+CHUNKS = (2, 4)  # tried where a schedule takes chunks and nothing says how many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Schedules of one family and placement, at one recompute option and one batch."""
+
+    spec: Spec
+    recompute: str
+    batch: tuple[int, int]
+    family: Family
+    chunks: int
+    v_shaped: bool
+    schedules: tuple[ScheduleChoice, ...]
+
+    @property
+    def size(self) -> int:
+        """Microbatches."""
+        return self.batch[0]
+
+    @property
+    def samples(self) -> int:
+        """Per iteration and pipeline."""
+        return self.batch[0] * self.batch[1]
+
+    @property
+    def stages_are_ranks(self) -> bool:
+        return self.chunks == 1
+
+
+def groups(opened: OpenSpec) -> tuple[Group, ...]:
+    """All groups of an open spec. Raises UsageError where no schedule can arrange anything."""
+    found = []
+    refused: list[str] = []
+    for recompute in dict.fromkeys(opened.recomputes):
+        for batch in opened.batches:
+            by_shape: dict[tuple[Family, int, bool], list[ScheduleChoice]] = {}
+            for schedule in opened.schedules or tuple(every_schedule()):
+                try:
+                    key = (family_of(schedule), *_arrangement(schedule, batch[0]))
+                except UsageError as error:
+                    refused.append(str(error))
+                    continue
+                by_shape.setdefault(key, []).append(schedule)
+            for (family, chunks, v_shaped), schedules in by_shape.items():
+                spec = opened.close(
+                    schedule=schedules[0],
+                    recompute=recompute,
+                    batch=batch,
+                    placement=opened.base.hardware.ranks(),
+                    partition=opened.base.pipeline.partition,
+                )
+                found.append(
+                    Group(
+                        spec=spec,
+                        recompute=recompute,
+                        batch=batch,
+                        family=family,
+                        chunks=chunks,
+                        v_shaped=v_shaped,
+                        schedules=tuple(schedules),
+                    )
+                )
+    if not found:
+        raise UsageError("\n".join(["no schedule can arrange the microbatches:", *dict.fromkeys(refused)]))
+    return tuple(found)
+
+
+def every_schedule() -> Iterator[ScheduleChoice]:
+    """All schedules by name, with their defaults; those that take chunks with several."""
+    for name in SCHEDULERS.names():
+        if name in NOT_TRIED:
+            continue
+        maker = SCHEDULERS.get(name)
+        takes = {} if maker.__init__ is object.__init__ else signature(maker).parameters
+        plain = ScheduleChoice(name=name)
+        for chunks in CHUNKS if "chunks" in takes else (None,):
+            own = {} if chunks is None else {"chunks": chunks}
+            yield plain.model_copy(update={"parameters": {**plain.defaults(), **own}})
+
+
+def _arrangement(schedule: ScheduleChoice, size: int) -> tuple[int, bool]:
+    """Chunks, and whether they are placed down and up again. Raises UsageError."""
+    scheduler = schedule.make()
+    try:
+        ranks = 2
+        shape = scheduler.shape(ranks, size)
+    except UsageError:
+        ranks = 1
+        shape = scheduler.shape(ranks, size)
+    chunks = shape.num_stages // shape.num_ranks
+    if shape == Shape.loop(ranks, num_microbatches=size, chunks=chunks):
+        return chunks, False
+    if shape == Shape.v(ranks, num_microbatches=size):
+        return chunks, True
+    raise UsageError(f"{schedule.name}: its placement is neither in turn nor down and up; plan it by hand")

@@ -1,0 +1,67 @@
+"""A candidate under one schedule: rehearsed by the evaluator, then simulated by the engine."""
+
+from dataclasses import dataclass
+
+from hops.api import SimulatedRun, build, simulate
+from hops.api.fit import check_fit
+from hops.config.opened import OpenSpec
+from hops.config.schedule import ScheduleChoice
+from hops.config.spec import Spec
+from hops.errors import DoesNotFitError, ProgramError, StalledError, UsageError
+from hops.plan.candidates import Candidate
+from hops.plan.pool import Pool
+from hops.schedule import StaticScheduler, evaluate
+
+REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A candidate with a schedule, and the seconds of an iteration that are expected of it."""
+
+    candidate: Candidate
+    schedule: ScheduleChoice
+    expected_s: float
+
+    @property
+    def actions(self) -> int:
+        """Of an iteration: F and B."""
+        return 2 * len(self.candidate.layout.layers) * self.candidate.group.size
+
+
+def closed(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Spec:
+    """The spec of a candidate under a schedule."""
+    group, layout = candidate.group, candidate.layout
+    return opened.close(
+        schedule=schedule,
+        recompute=group.recompute,
+        batch=group.batch,
+        placement=[pool.ids[device] for device in layout.devices],
+        partition=layout.layers,
+    )
+
+
+def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Trial | None:
+    """What the schedule's program comes to without links and jitter; None if it cannot run or does not fit.
+
+    A policy has no program: it is expected to reach the candidate's floor.
+    """
+    scheduler = schedule.make()
+    seconds = candidate.floor_s
+    try:
+        setup = build(closed(opened, candidate, schedule, pool))
+        if isinstance(scheduler, StaticScheduler):
+            scheduler.configure(setup.profile)
+            check_fit(setup, scheduler.program)
+            seconds = max(evaluate(scheduler.program, setup.profile).makespan_ns / 1e9, seconds)
+    except REFUSALS:
+        return None
+    return Trial(candidate=candidate, schedule=schedule, expected_s=seconds)
+
+
+def run(opened: OpenSpec, trial: Trial, pool: Pool) -> SimulatedRun | None:
+    """The simulated run of a trial; None if it does not fit after all."""
+    try:
+        return simulate(closed(opened, trial.candidate, trial.schedule, pool))
+    except REFUSALS:
+        return None
