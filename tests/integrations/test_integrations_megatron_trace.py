@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,6 +22,8 @@ from hops.integrations import read_trace
 from hops.integrations.megatron import read_launch, read_run, spec_text
 from hops.schedule import detect, freeze
 from hops.trace import COLUMNS, Stream
+
+TINY = simulated(3, 2, 3)
 
 
 def place(files, rank, **wanted):
@@ -144,6 +148,55 @@ def test_a_duplicate_is_named_with_its_first_place_and_a_lenient_reader_keeps_th
     assert dict(run.dropped) == {"duplicate event": 1}
 
 
+def test_a_microbatch_number_out_of_range_is_named_however_large(tmp_path):
+    files = lines_of(simulated())
+    at = place(files, 1, iteration=4, event_type="compute", phase="FORWARD", microbatch=1)
+    files[1][at] = changed(files[1][at], microbatch=2_000_000_000)
+    folder = write_traces(tmp_path, files)
+    with pytest.raises(TraceError, match=rf"rank1\.jsonl:{at + 1}: .*got microbatch 2000000000, expected one below 4"):
+        read_run(folder)
+    assert read_run(folder, lenient=True).dropped == {"microbatch out of range": 27}
+
+
+def test_a_stage_number_out_of_range_is_named(tmp_path):
+    files = lines_of(simulated())
+    files[2][0] = changed(files[2][0], stage=2_000_000_000)
+    with pytest.raises(TraceError, match=r"no event of stage 3, but some of stage 2000000000 \(.*rank2\.jsonl:1\)"):
+        read_run(write_traces(tmp_path, files))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 2),
+    st.integers(0, 60),
+    st.integers(0, 400),
+    st.sampled_from(["cut", "swap", "delete", "double", "digit", "junk"]),
+    st.booleans(),
+)
+def test_whatever_happens_to_a_file_it_reads_or_says_what_is_wrong(tmp_path, rank, line, place_in_line, how, lenient):
+    """No traceback, and what is read is a whole trace: every iteration has all its actions."""
+    text = write_traces(tmp_path, lines_of(TINY)).joinpath(f"rank{rank}.jsonl").read_text().splitlines()
+    line %= len(text)
+    at = place_in_line % len(text[line])
+    if how == "delete":
+        del text[line]
+    elif how == "double":
+        text.insert(line, text[line])
+    elif how == "cut":
+        text[line] = text[line][:at]
+    elif how == "swap":
+        text[line], text[0] = text[0], text[line]
+    else:
+        text[line] = text[line][:at] + {"digit": "7", "junk": "\x00{"}[how] + text[line][at + 1 :]
+    (tmp_path / f"rank{rank}.jsonl").write_text("\n".join(text) + "\n")
+    try:
+        trace = read_run(tmp_path, lenient=lenient).trace
+    except TraceError:
+        return
+    actions = trace.where(trace.op <= Op.W)
+    assert len(actions) == trace.num_iterations * trace.meta.num_stages * trace.meta.num_microbatches * 2
+
+
 def test_a_missing_computation_is_named_by_iteration_and_rank(tmp_path):
     files = lines_of(simulated())
     del files[1][place(files, 1, iteration=4, event_type="compute", phase="BACKWARD", microbatch=2)]
@@ -218,9 +271,7 @@ def test_a_missing_last_rank_shows_against_run_yaml(tmp_path):
 def test_a_missing_last_rank_shows_in_transfers_without_run_yaml(tmp_path):
     folder = write_traces(tmp_path, lines_of(simulated()))
     (folder / "rank2.jsonl").unlink()
-    with pytest.raises(
-        TraceError, match=r"rank1\.jsonl, line \d+: dst_device: got 'l4_node2_gpu0', expected 'no transfer'"
-    ):
+    with pytest.raises(TraceError, match=r"rank1\.jsonl:\d+: dst_device: got 'l4_node2_gpu0', expected 'no transfer'"):
         read_run(folder)
 
 

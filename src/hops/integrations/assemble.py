@@ -1,6 +1,7 @@
 """Events from outside become a trace, once they have held what every run of a pipeline holds.
 
-Checked, in this order: no event twice; every stage on one rank; iterations one after the other; every action of every
+Checked, in this order: no event twice; every stage on one rank; no microbatch beyond
+as many as there are; iterations one after the other; every action of every
 microbatch there; nothing computed before its input was made. What is wrong is named with file and line.
 """
 
@@ -42,7 +43,7 @@ def assemble(events: Events, origin: Origin, sieve: Sieve) -> tuple[Trace, int]:
     keep = each_once(events, sieve)
     rank_of_stage = _rank_of_stage(events, table)
     checks = Checks(events, table, rank_of_stage, sieve)
-    for check in (checks.in_turn, checks.complete, checks.caused):
+    for check in (checks.numbered, checks.in_turn, checks.complete, checks.caused):
         keep = check(keep)
         if not keep.any():
             raise TraceError(
@@ -97,11 +98,11 @@ def _rank_of_stage(events: Events, table: Table) -> tuple[int, ...]:
         raise TraceError(f"{events.files[0].parent}: no forward or backward in any file; expected a pipeline's events")
     stage, rank = table["stage"][action], table["rank"][action]
     present, first = np.unique(stage, return_index=True)
-    missing = sorted(set(range(int(present[-1]) + 1)) - set(present.tolist()))
-    if missing:
+    gap = np.flatnonzero(present != np.arange(len(present)))
+    if len(gap):
         raise TraceError(
-            f"{events.files[0].parent}: no event of stage {missing[0]}, but some of stage {present[-1]}; expected "
-            "stages from 0 on without a gap: add the missing file"
+            f"{events.files[0].parent}: no event of stage {gap[0]}, but some of stage {present[-1]} "
+            f"({events.where(int(action[first[-1]]))}), expected stages from 0 on without a gap: add the missing file"
         )
     owner = rank[first]
     wrong = np.flatnonzero(rank != owner[stage])

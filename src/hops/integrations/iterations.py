@@ -26,7 +26,21 @@ class Checks:
         self._rank_of_stage = rank_of_stage
         self._num_stages = len(rank_of_stage)
         self._numbers, self._index = np.unique(table["iteration"], return_inverse=True)
-        self._num_microbatches = int(table["microbatch"].max()) + 1
+        self._num_microbatches = _usual_microbatches(table, self._index, self._num_stages)
+
+    def numbered(self, keep: Mask) -> Mask:
+        """No microbatch beyond as many as there are in an iteration. (So what follows stays as small as the events.)"""
+        table = self._table
+        beyond = np.flatnonzero(keep & (table["microbatch"] >= self._num_microbatches))
+        for row in beyond.tolist():
+            keep = self._without(
+                row,
+                keep,
+                "microbatch out of range",
+                f"{self._events.where(row)}: {name_of(table, row)}: got microbatch {table['microbatch'][row]}, "
+                f"expected one below {self._num_microbatches}, which is how many most iterations have",
+            )
+        return keep
 
     def in_turn(self, keep: Mask) -> Mask:
         """An iteration starts on each rank only after the one before has started its last event there."""
@@ -146,3 +160,11 @@ class Checks:
             self._sieve.drop(reason, message, events=int((keep & mine).sum()))
         rest: Mask = keep & ~mine
         return rest
+
+
+def _usual_microbatches(table: Table, index: NDArray[np.int64], num_stages: int) -> int:
+    """How many forwards a stage has in an iteration; the most frequent number, the greater of equally frequent ones."""
+    forward = table["op"] == Op.F
+    cell = index[forward] * num_stages + table["stage"][forward]
+    counts = np.bincount(np.unique(cell, return_counts=True)[1])
+    return int(len(counts) - 1 - np.argmax(counts[::-1]))

@@ -120,9 +120,9 @@ def _nanoseconds(values: Mapping[str, str], name: str, unit_ns: int) -> int:
 
 
 def _origin(path: Path, names: Mapping[int, tuple[str, str]]) -> Origin:
-    missing = sorted(set(range(max(names) + 1)) - set(names))
-    if missing:
-        raise TraceError(f"{path}: no line of rank {missing[0]}, expected ranks from 0 to {max(names)} without a gap")
+    missing = next(rank for rank in range(len(names) + 1) if rank not in names)
+    if missing < len(names):
+        raise TraceError(f"{path}: no line of rank {missing}, expected ranks from 0 to {max(names)} without a gap")
     ranks = range(len(names))
     return Origin(
         devices=tuple(names[rank][0] or f"rank {rank}" for rank in ranks),

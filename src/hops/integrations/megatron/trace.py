@@ -66,6 +66,7 @@ def read_run(path: Path | str, *, lenient: bool = False) -> MeasuredRun:
     reading = _Reading(files, sieve, launch)
     origin = reading.origin(read_label(path / LAUNCH) if launch is not None else "")
     trace, origin_ns = assemble(reading.computed, origin, sieve)
+    reading.check_targets()
     if launch is not None and trace.meta.num_microbatches != launch.num_microbatches:
         raise TraceError(
             f"{folder}: got {trace.meta.num_microbatches} microbatches an iteration, expected "
@@ -91,10 +92,10 @@ def rank_files(folder: Path) -> list[Path]:
     if not found:
         endings = ", ".join(("rank0.jsonl", *(f"rank0.jsonl{packing}" for packing in PACKED)))
         raise TraceError(f"{folder}: no trace in it: expected a file per rank, such as {endings}")
-    missing = sorted(set(range(max(found))) - set(found))
-    if missing:
+    missing = next(rank for rank in range(len(found) + 1) if rank not in found)
+    if missing < len(found):
         raise TraceError(
-            f"{folder}: rank{missing[0]}.jsonl is missing, but rank{max(found)}.jsonl is there; expected ranks from 0 "
+            f"{folder}: rank{missing}.jsonl is missing, but rank{max(found)}.jsonl is there; expected ranks from 0 "
             "on without a gap: copy the file from its host"
         )
     return [found[rank] for rank in range(len(found))]
@@ -107,11 +108,10 @@ class _Reading:
         self._files, self._sieve, self._launch = files, sieve, launch
         self.computed = Events(files)
         self._sent = Events(files)
-        self._targets: dict[tuple[int, int], tuple[str, str]] = {}  # (stage, op) -> device and where it says so
+        self._targets: dict[tuple[int, int], tuple[str, str]] = {}  # (stage, op) -> device, and file:line that says so
         self._places = [self._read(rank, file) for rank, file in enumerate(files)]
         each_once(self._sent, sieve)
         self._check_places()
-        self._check_targets()
 
     def origin(self, label: str) -> Origin:
         """What the trace says of its devices and hosts; in run.yaml's words where there is one."""
@@ -155,11 +155,11 @@ class _Reading:
         events = self.computed
         if event.target:
             events = self._sent
-            target, where = self._targets.setdefault((event.stage, event.op), (event.target, f"line {number}"))
+            where = f"{self._files[place.rank]}:{number}"
+            target, first = self._targets.setdefault((event.stage, event.op), (event.target, where))
             if target != event.target:
-                raise BadLineError(
-                    "wrong dst_device", f"dst_device: got {event.target!r}, expected {target!r} as on {where}"
-                )
+                what = f"dst_device: got {event.target!r}, expected {target!r} as at {first}"
+                raise BadLineError("wrong dst_device", what)
         microbatch = event.microbatch if event.op.is_action else -1  # Megatron gives the step the last one's number
         events.add(
             event.iteration, place.rank, event.stage, event.op, microbatch, place.rank, number,
@@ -175,7 +175,7 @@ class _Reading:
                     "device for each rank: one file is a copy of the other"
                 )
 
-    def _check_targets(self) -> None:
+    def check_targets(self) -> None:
         """Activations go to the device of the next stage, gradients to that of the stage before."""
         stage, rank = (self.computed.column(name) for name in ("stage", "rank"))
         stages, first = np.unique(stage, return_index=True)
@@ -185,6 +185,6 @@ class _Reading:
             expected = self._places[owner[receiver]].device if receiver in owner else "no transfer"
             if target != expected:
                 raise TraceError(
-                    f"{self._files[owner.get(sender, 0)]}, {where}: dst_device: got {target!r}, expected {expected!r}, "
-                    f"which holds stage {receiver}"
+                    f"{where}: dst_device: got {target!r}, expected {expected!r} for stage {receiver}: a rank is "
+                    "missing, or the files are of different runs"
                 )
