@@ -10,17 +10,16 @@ import numpy as np
 from hops.trace import Trace
 from hops.units import format_time
 from hops.viz.canvas import picture, text_width_in
+from hops.viz.faults import broken_handles, broken_in, draw_broken
 from hops.viz.lanes import (
     Lanes,
     draw_background,
     draw_boxes,
-    draw_faults,
     draw_iteration_starts,
     drawn_rows,
-    faults_in,
     frame,
 )
-from hops.viz.legend import chunk_handle, fault_handle, op_handles
+from hops.viz.legend import chunk_handle, op_handles
 from hops.viz.sheet import Sheet, chunks_of, lane_names, lanes_width_in, write_lane_texts
 from hops.viz.style import INK, QUIET, TEXT_PT, TITLE_PT
 from hops.viz.window import TimeUnit, Window
@@ -112,7 +111,7 @@ def paint_blocks(figure: "Figure", blocks: Sequence[Block], sheet: Sheet, *, tit
 def _paint_block(axes: "Axes", block: Block, lanes: Lanes, lane_in: float) -> None:
     draw_background(axes, lanes, block.num_ranks, block.window)
     draw_boxes(axes, drawn_rows(block.trace, block.window), lanes, block.window)
-    draw_faults(axes, faults_in(block.trace, block.window), lanes, block.window)
+    draw_broken(axes, broken_in(block.trace, block.window), lanes, block.window)
     draw_iteration_starts(axes, lanes, block.num_ranks, block.window, named=False)
     write_lane_texts(axes, lane_names(block.trace, lane_in), lanes, side="left", at=sum(BOXES) / 2)
     above: dict[str, Any] = {
@@ -155,6 +154,5 @@ def _handles(blocks: Sequence[Block]) -> list[Any]:
     chunks = max(chunks_of(block.trace.meta) for block in blocks)
     if chunks > 1:
         handles.append(chunk_handle(chunks))
-    if any(len(faults_in(block.trace, block.window)) for block in blocks):
-        handles.append(fault_handle())
-    return handles
+    broken = [handle for block in blocks for handle in broken_handles(broken_in(block.trace, block.window))]
+    return handles + list({handle.get_label(): handle for handle in broken}.values())

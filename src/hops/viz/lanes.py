@@ -12,7 +12,7 @@ from hops.draws import FloatArray
 from hops.trace import Stream, Trace
 from hops.viz.canvas import text_width_in
 from hops.viz.numbers import draw_numbers
-from hops.viz.style import ALERT, FAULT_FILL, IDLE, INK, NARROW, OPS, QUIET, RULE, SMALL_PT
+from hops.viz.style import IDLE, INK, NARROW, OPS, QUIET, RULE, SMALL_PT
 from hops.viz.window import TimeUnit, Window
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def corners(left: FloatArray, right: FloatArray, top: FloatArray, bottom: FloatA
 
 
 def drawn_rows(trace: Trace, window: Window) -> Trace:
-    """The rows inside the window that are drawn as boxes: everything but messages and faults."""
-    boxes = (trace.stream != Stream.MESSAGE) & (trace.stream != Stream.FAULT)
+    """The rows inside the window that are drawn as boxes: everything that was done, but messages."""
+    boxes = ~np.isin(trace.stream, (Stream.MESSAGE, Stream.FAULT, Stream.LOST))
     return trace.where(boxes & window.overlaps(trace))
 
 
@@ -135,34 +135,6 @@ def draw_background(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window) 
     background = PolyCollection(corners(left, right, top, bottom), facecolors=IDLE, linewidths=0, zorder=0.5)
     background.set_gid("idle")
     axes.add_collection(background, autolim=False)
-
-
-def faults_in(trace: Trace, window: Window) -> Trace:
-    """The faults that last at some time inside the window."""
-    return trace.where((trace.stream == Stream.FAULT) & window.overlaps(trace))
-
-
-def draw_faults(axes: "Axes", faults: Trace, lanes: Lanes, window: Window) -> None:
-    """Hatched windows over the lanes that faults hit."""
-    from matplotlib.collections import PolyCollection
-
-    if not len(faults):
-        return
-    hatched = PolyCollection(
-        corners(
-            lanes.x(np.maximum(faults.start_ns, window.start_ns)),
-            lanes.x(np.minimum(faults.end_ns, window.end_ns)),
-            lanes.y(faults.rank, 0.0),
-            lanes.y(faults.rank, 1.0),
-        ),
-        facecolors=FAULT_FILL,
-        edgecolors=ALERT,
-        linewidths=1.0,
-        hatch="///",
-        zorder=2.7,
-    )
-    hatched.set_gid("faults")
-    axes.add_collection(hatched, autolim=False)
 
 
 def draw_iteration_starts(axes: "Axes", lanes: Lanes, num_ranks: int, window: Window, *, named: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hops.actions import Op
-from hops.viz.style import ALERT, FAULT_FILL, INK, MESSAGE, OPS, QUIET
+from hops.viz.style import ALERT, INK, MESSAGE, OPS, QUIET
 
 
 def op_handles(ops: Sequence[int]) -> list[Any]:
@@ -43,9 +43,3 @@ def capacity_handle() -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=ALERT, linewidth=0.8, label="device memory")
-
-
-def fault_handle() -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor=FAULT_FILL, edgecolor=ALERT, hatch="///", label="fault")

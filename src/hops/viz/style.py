@@ -15,6 +15,7 @@ RULE = "#c9cdd2"
 IDLE = "#f1f2f4"
 ALERT = "#b3261e"
 FAULT_FILL = "#b3261e1a"  # what lies below stays visible
+LOST_FILL = "#f3d9d7"
 MESSAGE = "#44505c"
 MEMORY_STATIC = "#8a97a6"
 MEMORY_ACTIVATION = "#c3ccd6"

@@ -11,18 +11,17 @@ from hops.metrics import RunFacts
 from hops.trace import Trace
 from hops.units import format_bytes
 from hops.viz.canvas import picture, picture_format
+from hops.viz.faults import Broken, broken_handles, broken_in, draw_broken
 from hops.viz.headline import headline
 from hops.viz.lanes import (
     Lanes,
     draw_background,
     draw_boxes,
-    draw_faults,
     draw_iteration_starts,
     drawn_rows,
-    faults_in,
     frame,
 )
-from hops.viz.legend import area_handle, arrow_handle, capacity_handle, chunk_handle, fault_handle, op_handles
+from hops.viz.legend import area_handle, arrow_handle, capacity_handle, chunk_handle, op_handles
 from hops.viz.memory import MemoryCurve, draw_memory, full_scale, memory_curves
 from hops.viz.messages import arrows_readable, draw_arrows, draw_strip, messages_in
 from hops.viz.sheet import TWO_LINES_FROM_IN, Sheet, chunks_of, lane_in, lane_names, lanes_width_in, write_lane_texts
@@ -47,7 +46,7 @@ class Scene:
     window: Window
     rows: Trace
     messages: Trace
-    faults: Trace
+    broken: Broken
     curves: tuple[MemoryCurve, ...]
     title: str
     subtitle: str
@@ -88,7 +87,7 @@ def timeline_scene(trace: Trace, facts: RunFacts, window: Window) -> Scene:
         window=window,
         rows=drawn_rows(trace, window),
         messages=messages_in(trace, window),
-        faults=faults_in(trace, window),
+        broken=broken_in(trace, window),
         curves=memory_curves(trace, facts),
         title=title,
         subtitle=subtitle,
@@ -125,7 +124,7 @@ def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
     frame(axes, height=num_ranks, left=left, right=left + span, unit=unit, label="time since start of run")
     draw_background(axes, lanes, num_ranks, window)
     draw_boxes(axes, scene.rows, lanes, window)
-    draw_faults(axes, scene.faults, lanes, window)
+    draw_broken(axes, scene.broken, lanes, window)
     draw_iteration_starts(axes, lanes, num_ranks, window, named=True)
     if arrows_readable(scene.messages):
         draw_arrows(axes, scene.messages, lanes)
@@ -158,6 +157,4 @@ def _handles(scene: Scene) -> list[Any]:
         handles.append(area_handle(MEMORY_ACTIVATION, f"activations (full strip: {format_bytes(full)})"))
         if any(curve.capacity_bytes is not None and curve.capacity_bytes <= full for curve in scene.curves):
             handles.append(capacity_handle())
-    if len(scene.faults):
-        handles.append(fault_handle())
-    return handles
+    return handles + broken_handles(scene.broken)

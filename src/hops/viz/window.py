@@ -105,7 +105,7 @@ def width_for_numbers_in(durations_ns: NDArray[np.int64], span_ns: int) -> float
 
 
 def _without_faults(trace: Trace) -> Trace:
-    return trace.where(trace.stream != Stream.FAULT)
+    return trace.where(~np.isin(trace.stream, (Stream.FAULT, Stream.LOST)))
 
 
 def _of_seconds(rows: Trace, window_s: tuple[float, float]) -> Window:
