@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_cases import FACTS, hetero16, optima, pipelines, profiles
+from search_cases import FACTS, hetero16, needs_numba, optima, pipelines, profiles
 
 from hops.errors import DoesNotFitError
 from hops.schedule import SCHEDULERS, Profile, Program, Shape, StaticScheduler, evaluate
@@ -24,6 +24,7 @@ def gaps_pct(named, budget_s):
     return np.array([100 * result.certificate.gap for result in searched])
 
 
+@needs_numba
 def test_optimal_on_every_tiny_instance_with_one_stage_per_rank():
     missed = [
         name
@@ -33,6 +34,7 @@ def test_optimal_on_every_tiny_instance_with_one_stage_per_rank():
     assert not missed
 
 
+@needs_numba
 def test_near_the_optimum_on_tiny_instances_with_two_chunks():
     over = [
         search(profile, iterations=20_000).certificate.makespan_ns / best - 1
@@ -76,6 +78,7 @@ def test_the_same_iterations_and_seed_give_the_same_program():
     assert search(uneven(), iterations=2_000, seed=3).program == search(uneven(), iterations=2_000, seed=3).program
 
 
+@needs_numba
 def test_more_iterations_find_shorter_programs():
     profile = uneven(24, fused_backward_s=(1.8e-3,) * 4)
     makespans = [search(profile, iterations=count).certificate.makespan_ns for count in (0, 30_000)]
@@ -154,6 +157,7 @@ def test_the_report_has_the_keys_and_units_of_the_interface():
 
 
 @needs_facts
+@needs_numba
 def test_random_heterogeneous_pipelines_come_near_the_bound():
     """A sixth of the shared pipelines at a third of the time; benchmarks/search.py measures all of them in full."""
     gaps = gaps_pct(pipelines(every=6), 0.1)
@@ -162,6 +166,7 @@ def test_random_heterogeneous_pipelines_come_near_the_bound():
 
 
 @needs_facts
+@needs_numba
 def test_the_16_pipelines_reach_the_bound_and_gain_what_a_choice_per_run_cannot():
     named = list(hetero16())
     results = [search(each.profile, iterations=iterations_for(0.08, each.profile)).certificate for each in named]
@@ -172,6 +177,7 @@ def test_the_16_pipelines_reach_the_bound_and_gain_what_a_choice_per_run_cannot(
 
 
 @needs_facts
+@needs_numba
 @pytest.mark.parametrize(("memory", "most"), [(None, 0.0), ("p", 0.15), ("1f1b", 0.7)])
 def test_the_16_pipelines_with_fused_as_the_sum(memory, most):
     gaps = gaps_pct(hetero16(fused_is_sum=True, memory=memory), 0.08)

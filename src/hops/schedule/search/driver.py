@@ -1,6 +1,6 @@
 """The search: bound, built-ins, closed-form starts, coordinate search, annealing; until the bound is met."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hops.schedule.search.decode import decode
 from hops.schedule.search.orders import order_of, program_of
 from hops.schedule.search.starts import first_policies, refined
 from hops.schedule.search.tune import tune
+from hops.schedule.shape import Shape
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
 DECODE_WORK = 2.4  # what decoding an action costs, in actions timed
@@ -113,6 +114,13 @@ def search(profile: Profile, *, iterations: int, seed: int = 0) -> Result:
         found_by=found_by,
     )
     return Result(program=program, certificate=certificate)
+
+
+def warm_up() -> None:
+    """Compile every kernel (seconds once per installation, then from numba's cache), so that searches can be timed."""
+    shape = Shape.v(2, num_microbatches=4)
+    uneven = Profile.uniform(shape, f=1e-3, i=1.1e-3, w=1.7e-3, hop_s=1e-4)
+    search(replace(uneven, fused_backward_s=(2.5e-3, 2.6e-3, 2.7e-3, 2.75e-3)), iterations=200)
 
 
 class _Search:
