@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from hops.cli import compare, importing, initialise, listing, research, run, schedule, schema, show, trace
+from hops.cli import calibrate, compare, importing, initialise, listing, research, run, schedule, schema, show, trace, validate
 from hops.errors import HopsError, SpecError
 
 EXIT_INTERRUPTED = 130
@@ -38,6 +38,8 @@ def _hops(
 
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("calibrate")(calibrate.calibrate)
+app.command("validate")(validate.validate)
 app.command("init")(initialise.init)
 app.command("show")(show.show)
 app.command("schema")(schema.schema)

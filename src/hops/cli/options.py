@@ -14,3 +14,4 @@ SetOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that work at once.")]

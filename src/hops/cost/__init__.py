@@ -5,7 +5,21 @@ from hops.cost.balance import balanced_partition
 from hops.cost.base import CostModel, StepCosts
 from hops.cost.distribution import Backward, DistributionCosts, FusedBackward, MeasuredBackward, SplitBackward
 from hops.cost.fixed import FixedCosts
-from hops.cost.hardware_profile import HardwareProfile
+from hops.cost.hardware_profile import (
+    BenchmarkFit,
+    CodeFit,
+    DeviceFit,
+    GapFit,
+    HardwareProfile,
+    HostFit,
+    MessageFit,
+    OperationFactors,
+    PairFit,
+    PathFit,
+    ReduceFit,
+    Scope,
+    StallPrior,
+)
 from hops.cost.jitter import Jittered
 from hops.cost.profiled import (
     TCP_CORE_BYTES_PER_S,
@@ -25,16 +39,28 @@ __all__ = [
     "TCP_CORE_BYTES_PER_S",
     "AnalyticCosts",
     "Backward",
+    "BenchmarkFit",
+    "CodeFit",
     "CostModel",
+    "DeviceFit",
     "DeviceRates",
     "DistributionCosts",
     "End",
     "FixedCosts",
     "FusedBackward",
+    "GapFit",
     "HardwareProfile",
+    "HostFit",
     "Jittered",
     "MeasuredBackward",
+    "MessageFit",
+    "OperationFactors",
+    "PairFit",
+    "PathFit",
+    "ReduceFit",
+    "Scope",
     "SplitBackward",
+    "StallPrior",
     "StepCosts",
     "StepModel",
     "Traffic",

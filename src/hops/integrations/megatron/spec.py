@@ -33,11 +33,20 @@ def _document(launch: Launch, iterations: int) -> dict[str, Any]:
         "hardware": _hardware(launch),
         "optimizer": {
             "kind": {"adam": "adam", "sgd": "sgd_momentum"}[launch.optimizer],
+            "fused": _fused_optimizer(launch),
             "distributed": launch.distributed_optimizer,
             "gradient_bytes": 4,
             "data_parallel": launch.data_parallel,
         },
     }
+
+
+def _fused_optimizer(launch: Launch) -> bool:
+    """Megatron-LM takes the fused Adam of Apex or Transformer Engine where one is installed, else torch.optim's.
+
+    Local layers with gradient accumulation that is not fused (fusing it needs Apex) say that neither is there.
+    """
+    return launch.fused_gradient_accumulation or launch.attention == "flash"
 
 
 def _pipeline(launch: Launch) -> dict[str, Any]:
@@ -85,9 +94,11 @@ def _hardware(launch: Launch) -> dict[str, Any]:
     for host, devices in by_host.items():
         node: dict[str, Any] = {
             "name": host,
+            **({"instance_type": devices[0].instance_type} if devices[0].instance_type else {}),
             "devices": [{"type": placed.device, "id": placed.id} for placed in devices],
         }
         if devices[0].instance_type in nics:
             node["nic"] = {"bandwidth": nics[devices[0].instance_type]}
         nodes.append(node)
-    return {"nodes": nodes, "placement": [placed.id for placed in launch.placed]}
+    transport = {"transport": "sockets"} if "socket" in launch.transport else {}
+    return {**transport, "nodes": nodes, "placement": [placed.id for placed in launch.placed]}

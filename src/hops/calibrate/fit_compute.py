@@ -1,0 +1,200 @@
+"""Fits F and B of stages: shares of peaks, the host's time per operation, and the code's factors on its counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hops.actions import Op
+from hops.calibrate.observe import Rank, Run
+from hops.calibrate.parameters import Fit, Parameter, solve
+from hops.calibrate.timings import Floats
+from hops.cost import CodeFit, DeviceFit, HostFit, OperationFactors, Traffic, fitted_rates
+from hops.cost.terms import backward_terms, forward_terms
+from hops.model import Gemm, HostOperations, Kernel, OpWork, StageWork
+
+STEADY, FIRST, REFILL = range(3)  # microbatches of F: as all, first of the iteration, fetched in the warm-up's burst
+PULL, SOFT = 0.03, 0.1  # relative errors of a few percent are what counts; a tenth is an outlier
+
+_DEVICE = (
+    Parameter(name="gemm_efficiency", start=0.5, low=0.1, high=1.0, belief=0.25),
+    Parameter(name="memory_efficiency", start=0.8, low=0.3, high=1.0, belief=0.4),
+    Parameter(name="gemm_ramp_s", start=30e-6, low=0.0, high=250e-6, belief=15e-6),
+)
+_HOST = (
+    Parameter(name="operation_s", start=15e-6, low=3e-6, high=50e-6, belief=7.5e-6),
+    Parameter(name="first_fetch_s", start=0.5e-3, low=0.0, high=2e-3, belief=0.25e-3),
+    Parameter(name="refill_s", start=0.4e-3, low=0.0, high=2e-3, belief=0.2e-3),
+)
+_OPERATIONS = ("layer_backward", "first_forward", "first_backward", "last_forward", "last_backward")
+_TRAFFIC = (
+    "scores_forward",
+    "scores_backward",
+    "elementwise_forward",
+    "elementwise_backward",
+    "logits_forward",
+    "logits_backward",
+)
+_CODE = (
+    *(Parameter(name=f"operations.{name}", start=1.0, low=0.0, high=10.0, belief=0.5) for name in _OPERATIONS),
+    *(Parameter(name=f"traffic.{name}", start=1.0, low=0.3, high=4.0, belief=0.5) for name in _TRAFFIC),
+    Parameter(name="cache_speedup", start=3.0, low=1.0, high=8.0, belief=1.5),
+    Parameter(name="dispatch_lag", start=0.3, low=0.0, high=1.0, belief=0.15),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Stages alike on devices alike, of several runs: mean of their medians.
+
+    Attributes:
+        forward: seconds by class of microbatches, of those that there are.
+        weight: grows with the root of the number of stages.
+    """
+
+    rank: Rank
+    work: StageWork
+    operations: HostOperations
+    precision: str
+    forward: tuple[tuple[int, float], ...]
+    backward: float
+    weight: float
+
+
+def groups(runs: Sequence[Run]) -> list[Group]:
+    """What is fitted, in the order of the runs."""
+    found: dict[object, list[tuple[Run, int]]] = {}
+    for run in runs:
+        for stage, (rank, work) in enumerate(zip(run.ranks, run.works, strict=True)):
+            key = (rank.device.name, rank.end.kind, work, run.operations, run.precision)
+            found.setdefault(key, []).append((run, stage))
+    return [_group(members) for members in found.values()]
+
+
+def _group(members: list[tuple[Run, int]]) -> Group:
+    run, stage = members[0]
+    forward: dict[int, list[float]] = {}
+    backward = []
+    for each, number in members:
+        times = each.timings
+        lengths = (times.forward[..., 1] - times.forward[..., 0])[:, number]
+        classes = fetch_classes(number, len(each.ranks), times.num_microbatches)
+        for fetched in sorted(set(classes.tolist())):
+            forward.setdefault(fetched, []).append(float(np.median(lengths[:, classes == fetched])))
+        backward.append(float(np.median((times.backward[..., 1] - times.backward[..., 0])[:, number])))
+    return Group(
+        rank=run.ranks[stage],
+        work=merged(run.works[stage]),
+        operations=run.operations,
+        precision=run.precision,
+        forward=tuple((fetched, float(np.mean(values))) for fetched, values in sorted(forward.items())),
+        backward=float(np.mean(backward)),
+        weight=len(members) ** 0.5,
+    )
+
+
+def fetch_classes(stage: int, stages: int, microbatches: int) -> np.ndarray:
+    """The class of every microbatch of F on a stage."""
+    classes = np.full(microbatches, STEADY)
+    if stage == 0:
+        classes[1 : min(stages, microbatches)] = REFILL
+    if stage in (0, stages - 1):
+        classes[0] = FIRST
+    return classes
+
+
+def merged(work: StageWork) -> StageWork:
+    """The same work in fewer kernels: passes over tensors alike become one, GEMMs alike one of more calls."""
+
+    def fewer(op: OpWork) -> OpWork:
+        return OpWork(layers=_merge(op.layers), ends=_merge(op.ends))
+
+    return replace(
+        work,
+        forward=fewer(work.forward),
+        input_backward=fewer(
+            OpWork(
+                layers=work.input_backward.layers + work.weight_backward.layers,
+                ends=work.input_backward.ends + work.weight_backward.ends,
+            )
+        ),
+        weight_backward=OpWork(),
+        recompute=fewer(work.recompute),
+    )
+
+
+def _merge(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    alike: dict[object, Kernel] = {}
+    for kernel in kernels:
+        if isinstance(kernel, Gemm):
+            key: object = replace(kernel, calls=1)
+            seen = alike.get(key)
+            alike[key] = kernel if seen is None else replace(kernel, calls=kernel.calls + seen.calls)  # type: ignore[call-arg]
+        else:
+            key = (kernel.name, kernel.working_set)
+            so_far = alike[key].total_bytes if key in alike else 0
+            alike[key] = replace(kernel, calls=1, bytes=kernel.total_bytes + so_far)
+    return tuple(alike.values())
+
+
+def parameters(data: Sequence[Group]) -> list[Parameter]:
+    """All parameters that the groups need."""
+    devices = sorted({group.rank.device.name for group in data})
+    hosts = sorted({group.rank.end.kind for group in data})
+    return [
+        *(replace(each, name=f"{each.name}.{device}") for device in devices for each in _DEVICE),
+        *(replace(each, name=f"{each.name}.{host}") for host in hosts for each in _HOST),
+        *_CODE,
+    ]
+
+
+def code_of(x: Mapping[str, float], others: OperationFactors | None = None) -> CodeFit:
+    """The code's part of a solution; `others`: factors that it does not hold."""
+    named = {name: x[f"operations.{name}"] for name in _OPERATIONS}
+    return CodeFit(
+        cache_speedup=x["cache_speedup"],
+        dispatch_lag=x["dispatch_lag"],
+        operations=replace(others or OperationFactors(), **named),
+        traffic=Traffic(**{name: x[f"traffic.{name}"] for name in _TRAFFIC}),
+    )
+
+
+def device_of(x: Mapping[str, float], name: str, hosts: tuple[str, ...] = ()) -> DeviceFit:
+    """A device's part of a solution."""
+    return DeviceFit(hosts=hosts, **{each.name: x[f"{each.name}.{name}"] for each in _DEVICE})  # type: ignore[arg-type]
+
+
+def host_of(x: Mapping[str, float], name: str, **others: float) -> HostFit:
+    """A host's part of a solution; `others`: what it does not hold."""
+    rest = {"message_s": 0.0, "socket_bytes_per_s": 1.0, "nic_bytes_per_s": 1.0} | others
+    return HostFit(**{each.name: x[f"{each.name}.{name}"] for each in _HOST}, **rest)
+
+
+def fit_compute(runs: Sequence[Run]) -> tuple[Fit, list[Group]]:
+    """Robust least squares of the logarithms of F (by class) and B of every group."""
+    data = groups(runs)
+
+    def residuals(x: Mapping[str, float]) -> Floats:
+        code, values = code_of(x), []
+        rates, hosts = {}, {}
+        for group in data:
+            key = (group.rank.device.name, group.rank.end.kind, group.operations, group.precision)
+            if key not in rates:
+                hosts[key] = host_of(x, key[1])
+                device = device_of(x, key[0])
+                rates[key] = fitted_rates(
+                    group.rank.device, group.precision, group.operations, device, hosts[key], code
+                )
+            forward, backward = predicted(group.work, rates[key])
+            more = {STEADY: 0.0, FIRST: hosts[key].first_fetch_s, REFILL: hosts[key].refill_s}
+            share = group.weight / len(group.forward) ** 0.5
+            values += [share * np.log((forward + more[fetched]) / seconds) for fetched, seconds in group.forward]
+            values.append(group.weight * np.log(backward / group.backward))
+        return np.array(values)
+
+    return solve(parameters(data), residuals, pull=PULL, soft=SOFT), data
+
+
+def predicted(work: StageWork, rates: "object") -> tuple[float, float]:
+    """F and B of a stage in the steady state."""
+    return sum(forward_terms(work, rates).values()), sum(backward_terms(work, rates).values())  # type: ignore[arg-type]

@@ -1,0 +1,80 @@
+"""Replay: the run's own stage times, from its trace, through the engine. A diagnostic of the engine, no prediction.
+
+Messages and order are the profile's and the schedule's; F, B, optimizer step, gap and reduction are the means that the
+trace itself has. What then differs is what the engine does with them.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from hops.actions import Op
+from hops.api.build import build
+from hops.api.inputs import RunInputs
+from hops.api.run import simulate_setup
+from hops.calibrate.outcome import Outcome, simulated_outcome
+from hops.calibrate.predict import with_profile
+from hops.calibrate.timings import Floats, Timings
+from hops.cost import CostModel, StepCosts
+from hops.draws import FloatArray
+from hops.model import StageMemory
+from hops.trace import Trace
+
+DESCRIPTION = (
+    "diagnostic, no prediction: F, B, step, gap and reduction from the scored trace itself, engine and messages ours"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplayedCosts(CostModel):
+    """Another model's messages and memory with measured seconds.
+
+    Attributes:
+        times: shape (stages, 4 ops, microbatches).
+        ending: every iteration's.
+    """
+
+    inner: CostModel
+    times: Floats
+    ending: StepCosts
+
+    @property
+    def num_stages(self) -> int:
+        return self.inner.num_stages
+
+    def seconds(self, stage: int, op: Op) -> float:
+        return float(self.times[stage, op].mean())
+
+    def message_bytes(self, stage: int, op: Op) -> int:
+        return self.inner.message_bytes(stage, op)
+
+    def memory(self, stage: int) -> StageMemory:
+        return self.inner.memory(stage)
+
+    def step(self, iteration: int, seed: int) -> StepCosts:
+        return self.ending
+
+    def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
+        return self.times
+
+
+def replay(inputs: RunInputs, trace: Trace, profile: Path) -> Outcome:
+    """What the engine makes of the run's own times. Raises UsageError for a trace that is no plain 1F1B."""
+    setup = build(with_profile(inputs.spec, profile))
+    timings = Timings.of(trace, name=inputs.name)
+    forward = (timings.forward[..., 1] - timings.forward[..., 0]).mean(axis=0)
+    backward = (timings.backward[..., 1] - timings.backward[..., 0]).mean(axis=0)
+    times = np.stack([forward, backward, backward / 2, backward / 2], axis=1)
+    optimizer = (timings.optimizer[..., 1] - timings.optimizer[..., 0]).mean(axis=0)
+    gap = float((timings.forward[1:, 0, 0, 0] - timings.optimizer[:-1, :, 1].max(axis=1)).mean())
+    ends = timings.backward[:, [0, -1], -1, 1].max(axis=1)
+    reductions = timings.optimizer[:, :, 0].min(axis=1) - ends
+    outcomes = []
+    for reduction in (reductions.mean(), np.median(reductions)):
+        ending = StepCosts(tied_reduce_s=float(reduction), optimizer_s=tuple(optimizer.tolist()), host_s=gap)
+        costs = ReplayedCosts(inner=setup.costs, times=times, ending=ending)
+        settings = replace(setup.settings, iterations=2)
+        outcomes.append(simulated_outcome(simulate_setup(replace(setup, settings=settings, costs=costs)).trace))
+    mean, median = outcomes
+    return replace(mean, p50_iteration_s=median.mean_iteration_s)

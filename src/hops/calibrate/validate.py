@@ -1,0 +1,194 @@
+"""Validation: predict runs from their inputs, then open their traces and score. Over folders, with several processes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hops.api.inputs import RunInputs
+from hops.calibrate.outcome import Outcome, measured_outcome
+from hops.calibrate.predict import VARIANTS, predict
+from hops.calibrate.replay import DESCRIPTION, replay
+from hops.calibrate.scenarios import folds, scenario
+from hops.calibrate.score import RunScore, Suite, suite
+from hops.cost.profile_file import write_profile
+from hops.errors import UsageError
+from hops.trace import Trace
+
+REPLAY = "replay"
+DESCRIPTIONS = {**VARIANTS, REPLAY: DESCRIPTION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """How run folders are read. `inputs` is handed to predictions, `trace` is for scoring alone."""
+
+    inputs: Callable[[Path], RunInputs]
+    trace: Callable[[Path], Trace]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatedRun:
+    """A run: its scores by variant, and the groups it belongs to."""
+
+    name: str
+    scenario: str
+    groups: Mapping[str, str]
+    scores: Mapping[str, RunScore]
+
+    @property
+    def measured(self) -> Outcome:
+        return next(iter(self.scores.values())).measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """All runs, in the order of their folders. `how`: what the profile was fitted on, for readers."""
+
+    runs: tuple[ValidatedRun, ...]
+    how: str
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(self.runs[0].scores)
+
+    def suite(self, variant: str) -> Suite:
+        """Figures of a variant over all runs."""
+        return suite([run.scores[variant] for run in self.runs])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The validation report: n, variants, runs."""
+        return {
+            "n": len(self.runs),
+            "variants": {name: asdict(self.suite(name)) for name in self.variants},
+            "runs": [_run_dict(run) for run in self.runs],
+        }
+
+
+def run_folders(path: Path) -> list[Path]:
+    """Run folders below a folder: those with a run.yaml, by name; the folder itself if it is one."""
+    if (path / "run.yaml").is_file():
+        return [path]
+    found = sorted(file.parent for file in path.glob("**/run.yaml")) if path.is_dir() else []
+    if not found:
+        raise UsageError(f"{path}: no run folder in it, expected folders with run.yaml, megatron_trace and link_bench")
+    return found
+
+
+def validate(folders: Sequence[Path], readers: Readers, profile: Path, *, jobs: int = 1) -> Validation:
+    """Predict every run with one profile, and score."""
+    tasks = [(folder, readers, profile, tuple(DESCRIPTIONS)) for folder in folders]
+    runs = _each(_validate_run, tasks, jobs)
+    return Validation(runs=tuple(runs), how=f"profile {profile.stem}")
+
+
+def cross_validate(
+    folders: Sequence[Path], readers: Readers, *, number: int, seed: int = 0, jobs: int = 1
+) -> Validation:
+    """Predict every run by a profile fitted on the runs of other folds; repeats of a scenario are in one fold."""
+    if number < 2:
+        raise UsageError(f"--folds: got {number}, expected at least 2")
+    inputs = [readers.inputs(folder) for folder in folders]
+    fold = folds(inputs, number, seed)
+    with TemporaryDirectory() as place:
+        profiles = {each: Path(place) / f"fold{each}.yaml" for each in sorted(set(fold))}
+        others = [
+            ([folder for folder, own in zip(folders, fold, strict=True) if own != each], readers, file)
+            for each, file in profiles.items()
+        ]
+        _each(_calibrate_fold, others, jobs)
+        tasks = [
+            (folder, readers, profiles[own], tuple(DESCRIPTIONS)) for folder, own in zip(folders, fold, strict=True)
+        ]
+        runs = _each(_validate_run, tasks, jobs)
+    scenarios = len({scenario(each) for each in inputs})
+    return Validation(
+        runs=tuple(runs), how=f"{number}-fold cross-validation over {scenarios} scenarios, shuffled with seed {seed}"
+    )
+
+
+def _each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int) -> list[Any]:
+    """Results in the order of the tasks, by `jobs` processes."""
+    if jobs < 1:
+        raise UsageError(f"--jobs: got {jobs}, expected at least 1")
+    with ProcessPoolExecutor(max_workers=jobs) if jobs > 1 else nullcontext() as pool:
+        return list((map if pool is None else pool.map)(work, tasks))
+
+
+def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> ValidatedRun:
+    folder, readers, profile, variants = task
+    inputs = readers.inputs(folder)
+    predicted = {name: predict(inputs, name, profile) for name in variants if name != REPLAY}
+    trace = readers.trace(folder)  # opened when all predictions are made
+    if REPLAY in variants:
+        predicted[REPLAY] = replay(inputs, trace, profile)
+    measured = measured_outcome(trace)
+    return ValidatedRun(
+        name=inputs.name,
+        scenario=scenario(inputs),
+        groups=_groups(inputs),
+        scores={
+            name: RunScore(name=inputs.name, predicted=each, measured=measured) for name, each in predicted.items()
+        },
+    )
+
+
+def _calibrate_fold(task: tuple[list[Path], Readers, Path]) -> None:
+    from hops.calibrate.calibrate import calibrate
+    from hops.calibrate.observe import observe
+
+    folders, readers, file = task
+    write_profile(calibrate([observe(readers.inputs(each), readers.trace(each)) for each in folders]), file)
+
+
+def _groups(inputs: RunInputs) -> dict[str, str]:
+    spec = inputs.spec
+    kinds = sorted({device.type for host in spec.hardware.hosts() for device in host.devices})
+    model = spec.pipeline.model
+    assert model is not None
+    ranks = len(spec.hardware.ranks())
+    return {
+        "devices": " + ".join(kinds),
+        "depth": f"{ranks} stages",
+        "model": f"{model.layers} layers, hidden {model.hidden}, sequence {spec.pipeline.sequence_length}",
+    }
+
+
+def _run_dict(run: ValidatedRun) -> dict[str, Any]:
+    measured = run.measured
+    return {
+        "run": run.name,
+        "groups": dict(run.groups),
+        "iteration_ms": 1e3 * measured.mean_iteration_s,
+        "iteration_p50_ms": 1e3 * measured.p50_iteration_s,
+        "throughput_per_s": measured.throughput,
+        "bubble": measured.bubble,
+        "variants": {name: _score_dict(score) for name, score in run.scores.items()},
+    }
+
+
+def _score_dict(score: RunScore) -> dict[str, Any]:
+    predicted = score.predicted
+    return {
+        "throughput_error_pct": score.throughput_pct,
+        "iteration_p50_error_pct": score.p50_pct,
+        "bubble_error_pp": score.bubble_pp,
+        "utilization_spearman": score.spearman,
+        "latency_error_pct": score.latency_pct,
+        "forward_error_pct": list(score.forward_pct),
+        "backward_error_pct": list(score.backward_pct),
+        "iteration_ms": 1e3 * predicted.mean_iteration_s,
+        "iteration_p50_ms": 1e3 * predicted.p50_iteration_s,
+        "throughput_per_s": predicted.throughput,
+        "bubble": predicted.bubble,
+        "terms": {
+            name: {"predicted_ms": 1e3 * ours, "measured_ms": 1e3 * theirs}
+            for name, (ours, theirs) in score.terms.items()
+        },
+    }
+
+
+FIGURES = tuple(each.name for each in fields(Suite))

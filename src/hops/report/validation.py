@@ -1,0 +1,156 @@
+"""Validation as a table in a terminal, and as a report with groups and pictures (Markdown and HTML)."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+
+from hops.calibrate import DESCRIPTIONS, RunScore, Suite, Validation, suite
+from hops.calibrate.score import MIN_RANKS
+from hops.files import atomic_write
+from hops.report.tables import plain_table
+from hops.viz.validation import draw_validation
+
+_HEADS = (
+    "throughput\nMAPE %",
+    "worst\nrun %",
+    "p50 iter.\nMAPE %",
+    "bubble\nMAE pp",
+    "utilis.\nSpearman",
+    "F stage\nMAPE %",
+    "B stage\nMAPE %",
+    "latency\nMAPE %",
+)
+DEFINITIONS = f"""\
+Throughput is microbatches over the mean iteration, start to start, after warm-up. Bubble is 1 - busy / (ranks x
+iteration), and utilisation is busy / iteration, busy being F and B (not the optimizer step). Spearman is the mean rank
+correlation of ranks' utilisation over runs with at least {MIN_RANKS} ranks. F and B errors are over (run, stage) medians."""
+WORST_SHOWN = 10
+
+
+def render_validation(found: Validation) -> RenderableType:
+    """What `hops validate` prints."""
+    table = plain_table("", *_HEADS)
+    for name in found.variants:
+        table.add_row(name, *_cells(found.suite(name)))
+    described = "\n".join(f"  {name}: {DESCRIPTIONS[name]}" for name in found.variants)
+    return Group(f"{len(found.runs)} runs, {found.how}", "", table, "", described, DEFINITIONS)
+
+
+def write_report(found: Validation, folder: Path) -> None:
+    """Write validation.md, validation.html and validation.png into a folder."""
+    draw_validation(found, folder / "validation.png")
+    blocks = _blocks(found)
+    with atomic_write(folder / "validation.md") as out:
+        out.write(_markdown(blocks))
+    with atomic_write(folder / "validation.html") as out:
+        out.write(_html(blocks))
+
+
+Block = str | list[list[str]]  # a heading that begins with #, a paragraph, or a table with its head
+
+
+def _blocks(found: Validation) -> list[Block]:
+    blocks: list[Block] = ["# Validation", f"{len(found.runs)} runs, {found.how}.", "## Variants"]
+    blocks.append([["variant", *_one_line(_HEADS)], *([name, *_cells(found.suite(name))] for name in found.variants)])
+    blocks += [f"**{name}**: {DESCRIPTIONS[name]}." for name in found.variants]
+    blocks += [DEFINITIONS, "![predicted against measured](validation.png)"]
+    for key in found.runs[0].groups:
+        blocks += [f"## By {key}", _grouped(found, key)]
+    blocks += ["## Runs", _runs(found)]
+    return blocks
+
+
+def _grouped(found: Validation, key: str) -> list[list[str]]:
+    """Figures of every variant in every group."""
+    rows = [[key, "runs", "variant", *_one_line(_HEADS)]]
+    for group in sorted({run.groups[key] for run in found.runs}):
+        members = [run for run in found.runs if run.groups[key] == group]
+        for name in found.variants:
+            rows.append([group, str(len(members)), name, *_cells(suite([run.scores[name] for run in members]))])
+    return rows
+
+
+def _runs(found: Validation) -> list[list[str]]:
+    """Every run: measured, and each variant's errors of throughput and median iteration."""
+    head = ["run", "measured ms", "measured p50 ms", *(f"{name}: throughput %, p50 %" for name in found.variants)]
+    rows = [
+        [
+            run.name,
+            f"{1e3 * run.measured.mean_iteration_s:.1f}",
+            f"{1e3 * run.measured.p50_iteration_s:.1f}",
+            *(_errors(run.scores[name]) for name in found.variants),
+        ]
+        for run in found.runs
+    ]
+    return [head, *rows]
+
+
+def _errors(score: RunScore) -> str:
+    return f"{score.throughput_pct:+.1f}, {score.p50_pct:+.1f}"
+
+
+def _cells(figures: Suite) -> list[str]:
+    correlation = figures.utilization_spearman
+    return [
+        f"{figures.throughput_mape_pct:.2f}",
+        f"{figures.throughput_max_pct:.1f}",
+        f"{figures.iteration_p50_mape_pct:.2f}",
+        f"{figures.bubble_mae_pp:.2f}",
+        "-" if correlation is None else f"{correlation:.3f}",
+        f"{figures.forward_mape_pct:.1f}",
+        f"{figures.backward_mape_pct:.1f}",
+        f"{figures.latency_mape_pct:.2f}",
+    ]
+
+
+def _one_line(heads: Sequence[str]) -> list[str]:
+    return [head.replace("\n", " ") for head in heads]
+
+
+def _markdown(blocks: Sequence[Block]) -> str:
+    parts = []
+    for block in blocks:
+        if isinstance(block, str):
+            parts.append(block)
+        else:
+            head, *rows = block
+            lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+            parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+_STYLE = """\
+body { font: 14px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; color: #1f2328 }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums } img { max-width: 100% }
+th, td { padding: 0.2em 0.8em; text-align: right; border-bottom: 1px solid #c9cdd2 }
+th:first-child, td:first-child { text-align: left }"""
+
+
+def _html(blocks: Sequence[Block]) -> str:
+    body = "\n".join(_html_table(block) if isinstance(block, list) else _html_text(block) for block in blocks)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Validation</title>'
+        f"<style>\n{_STYLE}\n</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _html_text(block: str) -> str:
+    if block.startswith("#"):
+        marks, text = block.split(" ", 1)
+        return f"<h{len(marks)}>{escape(text)}</h{len(marks)}>"
+    if block.startswith("!["):
+        text, source = block[2:-1].split("](")
+        return f'<img src="{escape(source)}" alt="{escape(text)}">'
+    if block.startswith("**"):
+        name, text = block[2:].split("**", 1)
+        return f"<p><b>{escape(name)}</b>{escape(text)}</p>"
+    return f"<p>{escape(block)}</p>"
+
+
+def _html_table(block: list[list[str]]) -> str:
+    head, *rows = block
+    lines = ["".join(f"<th>{escape(cell)}</th>" for cell in head)]
+    lines += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
