@@ -1,6 +1,5 @@
 """A project in miniature: a real git repository whose model is one file, whose runs are one number each."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,43 +11,12 @@ from pathlib import Path
 
 from hops.research import Data, Limits, Settings, initialise
 
-PYTHON = (sys.executable, "-I", "-S")
-
-# The model predicts an iteration as floor_ms + slope * layers. It fails if there is no model, as a broken build does.
-EVALUATE = """\
-import json, sys
-from pathlib import Path
-runs, train, report = map(Path, sys.argv[1:])
-model = json.loads(Path("model/model.json").read_text())
-exec(model.get("code", ""), {})
-rows = []
-for run in sorted(each for each in runs.iterdir() if each.is_dir()):
-    true = json.loads((run / "run.json").read_text())
-    floor, slope = model["floor_ms"], model["slope_ms"] * true["layers"]
-    error = 100 * (true["ms"] / (floor + slope) - 1)
-    terms = {"floor": {"predicted_ms": floor, "measured_ms": true["floor_ms"]},
-             "layers": {"predicted_ms": slope, "measured_ms": true["ms"] - true["floor_ms"]}}
-    rows.append({"run": run.name, "iteration_ms": true["ms"], "groups": {"depth": true["layers"]},
-                 "variants": {"calibrated": {"throughput_error_pct": error, "bubble_error_pp": error / 10,
-                                             "terms": terms}}})
-errors = [abs(row["variants"]["calibrated"]["throughput_error_pct"]) for row in rows]
-mean = sum(errors) / len(errors)
-figures = {"throughput_mape_pct": mean, "throughput_max_pct": max(errors), "iteration_p50_mape_pct": mean,
-           "bubble_mae_pp": mean / 10, "utilization_spearman": 1 - mean / 100, "forward_mape_pct": mean,
-           "backward_mape_pct": mean, "latency_mape_pct": None}
-report.write_text(json.dumps({"n": len(rows), "variants": {"calibrated": figures}, "runs": rows}))
-"""
-TESTS = """\
-import json, sys
-model = json.load(open("model/model.json"))
-if model["floor_ms"] < 0:
-    sys.exit("a floor cannot be negative")
-"""
-TRUE = {"floor_ms": 4.0, "slope_ms": 2.0}
-FIRST = {"floor_ms": 1.0, "slope_ms": 2.0}
-BETTER = {"floor_ms": 3.0, "slope_ms": 2.0}
-BEST = dict(TRUE)
-WORSE = {"floor_ms": 0.5, "slope_ms": 2.0}
+EVALUATE = (Path(__file__).parent / "evaluate.sh").read_text()
+TESTS = "if grep -q untested model/model.txt; then echo a test fails; exit 1; fi\n"
+FIRST = "floor_ms 1.0\nslope_ms 2.0\n"
+BETTER = "floor_ms 3.0\nslope_ms 2.0\n"
+BEST = "floor_ms 4.0\nslope_ms 2.0\n"  # what the runs are made of
+WORSE = "floor_ms 0.5\nslope_ms 2.0\n"
 
 
 def git(folder, *arguments):
@@ -61,8 +29,8 @@ def make_runs(folder, layers):
     for depth in layers:
         run = folder / f"run_{depth}"
         run.mkdir(parents=True)
-        ms = TRUE["floor_ms"] + TRUE["slope_ms"] * depth
-        (run / "run.json").write_text(json.dumps({"layers": depth, "ms": ms, "floor_ms": TRUE["floor_ms"]}))
+        text = f"run {run.name}\nlayers {depth}\nbase_ms 4.0\nms {4.0 + 2.0 * depth}\n"
+        (run / "run.txt").write_text(text)
     return folder
 
 
@@ -78,11 +46,11 @@ class Project:
         self.sealed = make_runs(place / "vault/sealed", (6, 7, 16))
         (self.root / "model").mkdir(parents=True)
         (self.root / "tests").mkdir()
-        git(self.root, "init", "--quiet", "--initial-branch", "main")
+        git(self.root, "init", "--quiet", "--template=", "--initial-branch", "main")
         git(self.root, "config", "user.name", "Test")
         git(self.root, "config", "user.email", "test@example.org")
-        (self.root / "evaluate.py").write_text(EVALUATE)
-        (self.root / "tests/check.py").write_text(TESTS)
+        (self.root / "evaluate.sh").write_text(EVALUATE)
+        (self.root / "tests/check.sh").write_text(TESTS)
         (self.root / ".gitignore").write_text("*.cache\n")
         self.write_model(FIRST)
         git(self.root, "add", "--all")
@@ -93,8 +61,8 @@ class Project:
             repository="..",
             data=Data(train=str(self.train), diagnostic=str(self.diagnostic)),
             editable=("model",),
-            evaluate=(*PYTHON, "evaluate.py", "{runs}", "{train}", "{report}"),
-            tests=(*PYTHON, "tests/check.py"),
+            evaluate=("sh", "evaluate.sh", "{runs}", "{train}", "{report}"),
+            tests=("sh", "tests/check.sh"),
             limits=Limits(agent_s=20.0, evaluate_s=20.0, tests_s=20.0),
         )
         return replace(settings, **changes)
@@ -106,11 +74,11 @@ class Project:
         settings = self.settings()
         return initialise(self.research, replace(settings, data=replace(settings.data, test=str(self.sealed))))
 
-    def write_model(self, model, at=None):
-        (Path(at or self.root) / "model/model.json").write_text(json.dumps(model))
+    def write_model(self, model):
+        (self.root / "model/model.txt").write_text(model)
 
     def model(self):
-        return json.loads((self.root / "model/model.json").read_text())
+        return (self.root / "model/model.txt").read_text()
 
     def agent(self, text):
         """A command that runs a shell script in the agent's worktree."""
@@ -122,7 +90,7 @@ class Project:
         """An agent that writes a model, and its hypothesis."""
         return self.agent(
             f"""
-            printf '%s' '{json.dumps(model)}' > model/model.json
+            printf {model!r} > model/model.txt
             echo '{hypothesis}' > "$HOPS_RESEARCH_HYPOTHESIS"
             """
         )

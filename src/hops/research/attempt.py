@@ -154,7 +154,7 @@ def _check(folder: Folder, state: Candidate) -> State:
     )
     if state.faults:
         return rejecting
-    verdict = judge(folder, state.base, state.snapshot, folder.attempt_folder(state.attempt))
+    verdict = judge(folder, golden, state.base, state.snapshot, folder.attempt_folder(state.attempt))
     after = {} if verdict.scores is None else verdict.scores.figures
     reasons = (*verdict.reasons, *_restored(folder, state))  # the candidate's own code ran just now
     if reasons:

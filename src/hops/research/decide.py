@@ -41,7 +41,7 @@ def accept(folder: Folder, state: Accepting) -> State:
                 after=state.after,
             )
         )
-    remove_worktrees(folder)
+    folder.git.remove_worktrees(folder.agent_tree, folder.check_tree)
     return Idle()
 
 
@@ -63,7 +63,7 @@ def reject(folder: Folder, state: Rejecting) -> State:
         )
     if state.in_place and only_between(folder, state.base, state.snapshot):
         folder.git.restore(state.base)
-    remove_worktrees(folder)
+    folder.git.remove_worktrees(folder.agent_tree, folder.check_tree)
     return Idle()
 
 
@@ -73,8 +73,3 @@ def only_between(folder: Folder, base: str, snapshot: str) -> bool:
     from_base = {change.path for change in folder.git.changes(base, now)}
     from_snapshot = {change.path for change in folder.git.changes(snapshot, now)}
     return folder.git.head() == base and not from_base & from_snapshot
-
-
-def remove_worktrees(folder: Folder) -> None:
-    folder.git.remove_worktree(folder.agent_tree)
-    folder.git.remove_worktree(folder.check_tree)

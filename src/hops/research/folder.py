@@ -9,7 +9,7 @@ from pathlib import Path
 from hops.files import atomic_path
 from hops.research.dataset import Split, heal, read_sealed, read_split
 from hops.research.errors import ResearchError
-from hops.research.git import Git
+from hops.research.git import Git, blob_name
 from hops.research.journal import Journal
 from hops.research.scores import Scores, read_scores
 from hops.research.seal import Seal
@@ -98,9 +98,8 @@ class Folder:
 
     def protect(self) -> dict[str, str]:
         """Give git a copy of every file that an agent must leave alone."""
-        return {
-            name: self.git.store((self.root / name).read_bytes()) for name in PROTECTED if (self.root / name).exists()
-        }
+        names = [name for name in PROTECTED if (self.root / name).exists()]
+        return dict(zip(names, self.git.store([self.root / name for name in names]), strict=True))
 
     def heal(self, protected: Mapping[str, str]) -> list[str]:
         """Put protected files and data back to what they were; says in sentences what had been changed."""
@@ -112,10 +111,10 @@ class Folder:
                     path.unlink()
                     found.append(f"{name} had been added")
                 continue
-            content = self.git.fetch(protected[name])
-            if not path.is_file() or path.read_bytes() != content:
+            blob = protected[name]
+            if not path.is_file() or blob_name(path.read_bytes(), blob) != blob:
                 with atomic_path(path) as temporary:
-                    temporary.write_bytes(content)
+                    temporary.write_bytes(self.git.fetch(blob))
                 found.append(f"{name} had been changed")
         return found + [each for split in self.readable_splits() for each in heal(split)]
 

@@ -1,10 +1,11 @@
 """Git as the loop needs it: snapshots of trees, throw-away worktrees, a branch that only moves forward."""
 
+import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +43,9 @@ class Git:
             ran = subprocess.run(  # noqa: S603
                 command, cwd=self.root, env={**clean, **(env or {})}, capture_output=True, check=False
             )
-        except FileNotFoundError as error:
-            what = "git is not installed" if self.root.is_dir() else f"{self.root} is not a folder"
-            raise ResearchError(f"{what}, but hops research keeps its trees with it") from error
+        except OSError as error:
+            what = f"cannot be started: {error.strerror}" if self.root.is_dir() else f"has no folder {self.root}"
+            raise ResearchError(f"git {what}; hops research keeps its trees with it") from error
         if ran.returncode:
             said = ran.stderr.decode(errors="replace").strip() or f"exit code {ran.returncode}"
             raise ResearchError(f"git {' '.join(arguments)} failed in {self.root}\n{said}")
@@ -86,12 +87,13 @@ class Git:
 
     def add_worktree(self, path: Path, commit: str) -> None:
         """A fresh checkout of `commit` at `path`, whatever lay there before."""
-        self.remove_worktree(path)
+        remove_tree(path)
         self.run("worktree", "add", "--detach", "--force", "--quiet", str(path), commit)
 
-    def remove_worktree(self, path: Path) -> None:
-        """Remove a checkout and what git remembers of it, even if half of it is gone."""
-        remove_tree(path)
+    def remove_worktrees(self, *paths: Path) -> None:
+        """Remove checkouts and what git remembers of them, even if half of one is gone."""
+        for path in paths:
+            remove_tree(path)
         self.run("worktree", "prune")
 
     def advance(self, base: str, commit: str) -> bool:
@@ -120,12 +122,9 @@ class Git:
         """Whether no file differs from HEAD or is untracked."""
         return not self.run("status", "--porcelain", "--untracked-files=normal")
 
-    def store(self, content: bytes) -> str:
-        """Keep bytes as a blob; gives its name."""
-        with tempfile.TemporaryDirectory() as scratch:
-            path = Path(scratch) / "blob"
-            path.write_bytes(content)
-            return self.run("hash-object", "-w", "--no-filters", str(path))
+    def store(self, paths: Sequence[Path]) -> list[str]:
+        """Keep the bytes of files as blobs; gives their names."""
+        return self.run("hash-object", "-w", "--no-filters", "--", *map(str, paths)).splitlines()
 
     def fetch(self, blob: str) -> bytes:
         """The bytes of a blob."""
@@ -133,6 +132,12 @@ class Git:
         if ran.returncode:
             raise ResearchError(f"git has lost blob {blob}: {ran.stderr.decode(errors='replace').strip()}")
         return ran.stdout
+
+
+def blob_name(content: bytes, like: str) -> str:
+    """The name that git gives these bytes as a blob, in a repository whose names are as long as `like`."""
+    algorithm = "sha1" if len(like) == 40 else "sha256"
+    return hashlib.new(algorithm, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def remove_tree(path: Path) -> None:

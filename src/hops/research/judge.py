@@ -21,8 +21,8 @@ class Verdict:
     scores: Scores | None
 
 
-def judge(folder: Folder, base: str, commit: str, records: Path) -> Verdict:
-    """Judge a commit against its base and the golden baseline.
+def judge(folder: Folder, golden: Scores, base: str, commit: str, records: Path) -> Verdict:
+    """Judge a commit against its base and the golden baseline, read before since the candidate's code runs here.
 
     The checks run from cheap to dear, and the first kind that fails ends them: nothing is run of a candidate that
     changed what it must not. Report and outputs are left in the folder `records`.
@@ -38,7 +38,7 @@ def judge(folder: Folder, base: str, commit: str, records: Path) -> Verdict:
     measured = measure(folder, train, train, records / "report.json", records / "evaluation.txt")
     if measured.scores is None:
         return Verdict(reasons=(measured.fault,), scores=None)
-    reasons = problems(folder.golden(), measured.scores, folder.settings.gates)
+    reasons = problems(golden, measured.scores, folder.settings.gates)
     if not reasons and (failed := run_tests(folder, records / "tests.txt")):
         reasons = (failed,)
     return Verdict(reasons=reasons, scores=measured.scores)

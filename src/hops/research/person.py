@@ -48,7 +48,7 @@ def observation(folder: Folder, split: str) -> str:
         folder.git.add_worktree(folder.check_tree, folder.git.head())
         runs, train = folder.split(split).copy, folder.split("train").copy
         measured = measure(folder, runs, train, records / f"{split}.json", records / f"{split}.txt")
-        folder.git.remove_worktree(folder.check_tree)
+        folder.git.remove_worktrees(folder.check_tree)
     if measured.scores is None:
         raise ResearchError(measured.fault)
     return render(observe(measured.scores))
@@ -117,16 +117,16 @@ def _check(folder: Folder) -> Checked:
         heal(split)
     base, snapshot = _snapshot(folder)
     (_records(folder) / "checked.json").unlink(missing_ok=True)  # its report is about to be replaced
-    protected = folder.protect()
-    verdict = judge(folder, base, snapshot, _records(folder))
-    folder.git.remove_worktree(folder.check_tree)
+    protected, golden = folder.protect(), folder.golden()
+    verdict = judge(folder, golden, base, snapshot, _records(folder))
+    folder.git.remove_worktrees(folder.check_tree)
     changed = tuple(f"{what} (put back)" for what in folder.heal(protected))
     checked = Checked(
         base=base,
         snapshot=snapshot,
         context=_context(folder),
         reasons=(*verdict.reasons, *changed),
-        before=folder.golden().figures,
+        before=golden.figures,
         after={} if verdict.scores is None else verdict.scores.figures,
     )
     with atomic_write(_records(folder) / "checked.json") as out:

@@ -60,7 +60,7 @@ def _measure(folder: Folder, runs: Path, commit: str) -> Mapping[str, float | No
             train = folder.split("train").copy
             measured = measure(folder, runs, train, Path(scratch) / "report.json", Path(scratch) / "output.txt")
     finally:
-        folder.git.remove_worktree(folder.check_tree)
+        folder.git.remove_worktrees(folder.check_tree)
     if measured.scores is None:
         raise ResearchError(
             "the evaluation failed on the test split; what it printed is not shown, since it may name runs"

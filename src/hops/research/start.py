@@ -83,7 +83,7 @@ def _baseline(folder: Folder, what: str) -> None:
     folder.git.add_worktree(folder.check_tree, head)
     train = folder.split("train").copy
     measured = measure(folder, train, train, folder.golden_path, folder.root / "attempts/baseline.txt")
-    folder.git.remove_worktree(folder.check_tree)
+    folder.git.remove_worktrees(folder.check_tree)
     if measured.scores is None:
         raise ResearchError(f"the baseline cannot be measured: {measured.fault}")
     folder.journal.append(
