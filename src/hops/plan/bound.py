@@ -207,8 +207,8 @@ class Choices:
         loads = self.size * self.bottlenecks
         if self.family is Family.ONE_F_ONE_B and self.items.counts.sum() <= self.size:
             fill = self._fill.reshape(-1, len(MIXTURES)).max(axis=1)
-            return np.maximum(loads[: len(fill)], fill) + self.ends[: len(fill)]
-        return np.maximum(loads, self.any_order) + self.ends
+            return np.asarray(np.maximum(loads[: len(fill)], fill) + self.ends[: len(fill)])
+        return np.asarray(np.maximum(loads, self.any_order) + self.ends)
 
     @cached_property
     def ends(self) -> FloatArray:
@@ -216,7 +216,7 @@ class Choices:
         if not self.ends_together:
             return np.full(len(self.bottlenecks), self.gap_s + self.end_s)
         steps = [float(self.items.step[self.items.whole == limit].min()) for limit in self.bottlenecks]
-        return self.gap_s + np.maximum(self.end_s, np.array(steps))
+        return np.asarray(self.gap_s + np.maximum(self.end_s, np.array(steps)))
 
     @cached_property
     def filled(self) -> Knapsack:
@@ -247,10 +247,11 @@ class Choices:
 
     def picks(self) -> Iterator[Pick]:
         """Sets that are good starts, the most promising first."""
-        values = self._fill
-        for weighting in np.argsort(values, kind="stable").tolist():
-            if np.isfinite(values[weighting]):
-                yield self.filled.pick(weighting)
+        values = self._fill.reshape(-1, len(MIXTURES))
+        hardest = values.argmax(axis=1)  # the mixture that binds
+        for limit in np.argsort(values.max(axis=1), kind="stable").tolist():
+            if np.isfinite(values[limit]).all():
+                yield self.filled.pick(limit * len(MIXTURES) + int(hardest[limit]))
 
     def cheapest(self, limits: FloatArray) -> Knapsack:
         """Sets with the least price per hour among items that take at most each limit."""
@@ -263,9 +264,8 @@ class Choices:
         if self.chunked:
             return self.size * self.least + self.gap_s + self.end_s
         floors = self.floors
-        beyond = (
-            self.size * self.bottlenecks[len(floors)] + self.gap_s + self.end_s if len(floors) < len(self.bottlenecks) else np.inf
-        )
+        later = self.bottlenecks[len(floors) :]
+        beyond = self.size * float(later[0]) + self.gap_s + self.end_s if len(later) else np.inf
         return float(min(floors.min(), beyond))
 
     @cached_property

@@ -5,13 +5,13 @@ No clock is read. The rates were measured on two cores of a cloud CPU; a slower 
 
 from dataclasses import dataclass
 
-LAYOUT_S = 150e-6  # one floor of a layout, plus the following per stage
-LAYOUT_STAGE_S = 2e-6
+LAYOUT_S = 60e-6  # one floor of a layout, plus the following per stage
+LAYOUT_STAGE_S = 0.6e-6
 BUILD_S = 3e-3  # building a closed spec, plus the following per pair of ranks
 BUILD_PAIR_S = 35e-6
 REHEARSED_ACTION_S = 4e-6
-SIMULATED_ACTION_S = 8e-6
-LAYOUT_SHARE = 0.3
+SIMULATED_ACTION_S = 15e-6
+LAYOUT_SHARE = 0.4
 REHEARSAL_SHARE = 0.3
 
 

@@ -205,16 +205,10 @@ class Search:
         if self.is_small(evaluations):
             layouts = list(all_layouts(self.pool, self.tables.num_layers, self.freedom, self._first_start()))
         else:
-            starts = sorted(dict.fromkeys(self.starts()), key=self.value)
-            for number, start in enumerate(starts[:STARTS]):
-                improve(
-                    start,
-                    self.value,
-                    self.pool,
-                    self.freedom,
-                    evaluations=evaluations // STARTS,
-                    seed=seed + number,
-                )
+            starts = sorted(dict.fromkeys(self.starts()), key=self.value)[:STARTS]
+            found = [self._improved(start, evaluations // 2 // STARTS, seed) for start in starts]
+            if found:
+                self._improved(min(found, key=self.value), evaluations // 2, seed + 1)
             layouts = list(self._known)
         fitting = [layout for layout in layouts if np.isfinite(self.value(layout))]
         fitting.sort(key=self.value)
@@ -223,6 +217,9 @@ class Search:
             Candidate(group=self.group, layout=each, floor=self.value(each), floor_s=self.floor.seconds(each))
             for each in kept
         ]
+
+    def _improved(self, start: Layout, evaluations: int, seed: int) -> Layout:
+        return improve(start, self.value, self.pool, self.freedom, evaluations=evaluations, seed=seed).layout
 
     def _first_start(self) -> Layout:
         """The layout that the spec states, as far as it states one."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hops.api import SimulatedRun, summarize
 from hops.config.opened import OpenSpec
 from hops.errors import UsageError
+from hops.metrics import Summary
 from hops.plan.budget import REHEARSAL_SHARE, Budget
 from hops.plan.candidates import Candidate, Search
 from hops.plan.infeasible import nothing_fits
@@ -52,6 +53,7 @@ class _Simulated:
 
     trial: Trial
     run: SimulatedRun
+    summary: Summary
     value: float
 
 
@@ -159,13 +161,16 @@ class _Planner:
             left_s -= cost_s
             found = run(self.opened, trial, pool)
             if found is not None:
-                self.simulated.append(_Simulated(trial=trial, run=found, value=self._value(trial, found, pool)))
+                self.simulated.append(self._judged(trial, found, pool))
 
-    def _value(self, trial: Trial, found: SimulatedRun, pool: Pool) -> float:
-        seconds = summarize(found).iteration_time.mean_ms / 1e3
-        return self.objective.of(
-            seconds, samples=trial.candidate.group.samples, price_per_hour=_price(trial.candidate, pool)
+    def _judged(self, trial: Trial, found: SimulatedRun, pool: Pool) -> _Simulated:
+        summary = summarize(found)
+        value = self.objective.of(
+            summary.iteration_time.mean_ms / 1e3,
+            samples=trial.candidate.group.samples,
+            price_per_hour=_price(trial.candidate, pool),
         )
+        return _Simulated(trial=trial, run=found, summary=summary, value=value)
 
     def _report(self, searches: Sequence[Search], pool: Pool) -> PlanReport:
         fitting = [search for search in searches if search.fits]
@@ -190,7 +195,7 @@ class _Planner:
         )
 
     def _plan(self, each: _Simulated, bound: float, pool: Pool) -> Plan:
-        summary = summarize(each.run)
+        summary = each.summary
         group = each.trial.candidate.group
         spec = each.run.setup.spec
         price = _price(each.trial.candidate, pool)

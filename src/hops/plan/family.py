@@ -3,7 +3,6 @@
 from enum import Enum
 
 from hops.config.schedule import ScheduleChoice
-from hops.schedule import Shape
 
 
 class Family(Enum):
@@ -22,13 +21,3 @@ def family_of(schedule: ScheduleChoice) -> Family:
     """The family of a schedule; of one that is not ours, nothing is assumed."""
     known = schedule.name in _FAMILIES
     return _FAMILIES[schedule.name] if known else Family.ANY
-
-
-def in_flight(family: Family, shape: Shape) -> list[int]:
-    """Microbatches that every stage certainly has in flight at some time."""
-    ranks, size = shape.num_ranks, shape.num_microbatches
-    if family is Family.GPIPE:
-        return [size] * shape.num_stages
-    if family is Family.ONE_F_ONE_B:
-        return [min(ranks - stage, size) for stage in range(ranks)]
-    return [1] * shape.num_stages

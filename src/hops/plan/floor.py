@@ -11,7 +11,6 @@ their messages; c = f + b, n the microbatches it may have in flight. Every run n
 and then the optimizer step of the slowest device, the tied-embedding reduction and the host's gap.
 """
 
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,13 +24,15 @@ from hops.cluster import Catalog, Interconnect, Topology
 from hops.config import Spec
 from hops.cost import reduction_seconds
 from hops.draws import FloatArray
-from hops.plan.family import Family, in_flight
+from hops.plan.family import Family
+from hops.plan.kernel import ANY, FUSED, GPIPE, ONE_F_ONE_B, floor_terms
 from hops.plan.pool import IntArray, Pool
 from hops.plan.tables import Tables
 from hops.plan.ways import Ways
 from hops.schedule import Shape
 
 Block = tuple[IntArray, IntArray, IntArray]  # kinds, first layers, layers after the last
+_CODES = {Family.ANY: ANY, Family.ONE_F_ONE_B: ONE_F_ONE_B, Family.GPIPE: GPIPE, Family.FUSED: FUSED}
 MESSAGES = {"overlapped": 0.0, "blocking": 2.0, "blocking_fused": 1.0}  # at least so many keep both ranks busy
 
 
@@ -63,6 +64,7 @@ class Floor:
     chunks: int = 1
     v_shaped: bool = False
     _tied: dict[tuple[int, int], float] = field(default_factory=dict, repr=False)
+    _gaps: dict[int, float] = field(default_factory=dict, repr=False)
 
     def shape(self, ranks: int) -> Shape:
         if self.v_shaped:
@@ -71,128 +73,99 @@ class Floor:
 
     def seconds(self, layout: Layout) -> float:
         """Of one iteration; infinite if the layout cannot fit into memory."""
-        shape = self.shape(len(layout.devices))
-        rank_of = np.array(shape.rank_of_stage)
-        device = np.array(layout.devices)[rank_of]
-        kind = self.pool.kind_of[device]
+        device = np.array(layout.devices, dtype=np.int64)
         layers = np.array(layout.layers, dtype=np.int64)
-        ends = np.cumsum(layers)
-        starts = ends - layers
-        if not self.fits(shape, rank_of, kind, starts, ends):
-            return float("inf")
-        block = (kind, starts, ends)
-        done = self._done(shape, rank_of, device, block)
-        pipeline = max(float(done.max()), self._of_links(device), self._reduced(rank_of, device, block, done))
-        return pipeline + self._step(shape, rank_of, block)
-
-    def fits(self, shape: Shape, rank_of: IntArray, kind: IntArray, starts: IntArray, ends: IntArray) -> bool:
-        """Whether weights, states and the activations that are certainly in flight fit on every device."""
-        flight = np.array(in_flight(self.family, shape))
-        needed = self.tables.static[starts, ends] + flight * self.tables.activation[starts, ends]
-        if self.chunks == 1 and not self.v_shaped:
-            return bool((needed <= self.pool.memory_bytes[kind]).all())
-        held = np.bincount(rank_of, weights=needed)
-        return bool((held <= self.pool.memory_bytes[kind[: shape.num_ranks]]).all())
-
-    def _done(self, shape: Shape, rank_of: IntArray, device: IntArray, block: Block) -> FloatArray:
-        """Per rank, when its own last action of the pipeline can have ended."""
-        tables, size = self.tables, self.size
-        forward, fused = tables.forward[block], tables.fused[block]
-        inputs, weights = tables.inputs[block], tables.weights[block]
-        down = self.ways.seconds[device[:-1], device[1:]]
-        up = self.ways.seconds[device[1:], device[:-1]]
-        to_here = _before(forward, down)
-        if self.family is Family.ANY:
-            cheaper = np.minimum(fused, inputs + weights)
-            from_here = _before(np.minimum(fused, inputs), up)
+        if self.chunks == 1:
+            kind, rank_of = self.pool.kind_of[device], np.arange(len(device))
+            ends = np.cumsum(layers)
+            block = (kind, ends - layers, ends)
+            if not self._terms(device, kind, layers):
+                return float("inf")
+            first, last, pipeline, link = self._out.tolist()
         else:
-            cheaper, from_here = fused, _before(fused, up)
-        busy = self._with_messages(forward + cheaper, (down + up) / 2)
-        if self.chunks > 1 or self.v_shaped:
-            load = size * np.bincount(rank_of, weights=busy)
-            return np.asarray(to_here[: shape.num_ranks] + load)
-        there_and_back = forward + (np.minimum(fused, inputs) if self.family is Family.ANY else fused)
-        trip = there_and_back.copy()
-        trip[:-1] += down + up
-        rest = np.cumsum(trip[::-1])[::-1] - trip
-        if self.family is Family.ONE_F_ONE_B:
-            flight = np.minimum(len(device) - np.arange(len(device)), size)
-            around = to_here + from_here
-            waits = np.maximum((flight - 1) * forward, rest) + np.maximum((flight - 1) * fused, rest)
-            terms = [
-                around + size * busy,
-                around + (size - flight + 1) * busy + waits,
-                around + (1 + (size - 1) // flight) * (rest + forward + fused),
-            ]
-        elif self.family is Family.GPIPE:
-            path = float(forward.sum() + down.sum() + fused.sum() + up.sum())
-            terms = [np.array([path + (size - 1) * (forward.max() + fused.max())])]
-        else:
-            idle = self._idle(block, forward, there_and_back, weights, rest)
-            back = to_here + from_here + size * there_and_back
-            done = to_here + size * busy + idle
-            done[0] = max(done[0], back.max())
-            return np.asarray(done)
-        return np.full(len(device), max(float(term.max()) for term in terms))  # fused backwards end on stage 0
+            rank_of = np.array(self.shape(len(device)).rank_of_stage)
+            kind = self.pool.kind_of[device[rank_of]]
+            ends = np.cumsum(layers)
+            block = (kind, ends - layers, ends)
+            if not self._fits(rank_of, block):
+                return float("inf")
+            pipeline = self._of_chunks(rank_of, device, block)
+            first = last = link = 0.0
+        tied = max(first, last) + self._tied_s(int(device[0]), int(device[rank_of[-1]]))
+        reduced = tied + self._own_reduction(rank_of, device, block) if self.family is not Family.ANY else tied
+        return float(max(pipeline, link, reduced)) + self._step(len(device), rank_of, block)
 
-    def _idle(
-        self,
-        block: Block,
-        forward: FloatArray,
-        there_and_back: FloatArray,
-        weights: FloatArray,
-        rest: FloatArray,
-    ) -> FloatArray:
-        """What memory forces each stage to wait.
+    def _terms(self, device: IntArray, kind: IntArray, layers: IntArray) -> bool:
+        """The closed form, into `_out`; whether the layout fits."""
+        tables, ways = self.tables, self.ways
+        fits: bool = floor_terms.fast(
+            _CODES[self.family],
+            self.size,
+            MESSAGES[self.spec.pipeline.p2p],
+            device,
+            kind,
+            layers,
+            tables.forward,
+            tables.fused,
+            tables.inputs,
+            tables.weights,
+            tables.static,
+            tables.activation,
+            tables.kept,
+            self.pool.memory_bytes,
+            ways.seconds,
+            ways.links,
+            ways.link_s,
+            self._load,
+            self._out,
+        )
+        return fits
 
-        For its first backward, with all the forwards done that fit; for its last one, with all the backwards done that
-        can be put off.
-        """
-        tables = self.tables
+    @cached_property
+    def _out(self) -> FloatArray:
+        return np.zeros(4)
+
+    @cached_property
+    def _load(self) -> FloatArray:
+        return np.zeros(self.ways.num_links)
+
+    def _fits(self, rank_of: IntArray, block: Block) -> bool:
+        """Whether weights, states and one microbatch of every chunk fit on every device."""
         kind, starts, ends = block
-        room = self.pool.memory_bytes[kind] - tables.static[starts, ends]
-        activation, kept = (np.maximum(each[starts, ends], 1) for each in (tables.activation, tables.kept))
-        most = np.minimum(room // activation, self.size)
-        waiting = np.maximum(0.0, rest - (most - 1) * forward)
-        put_off = np.minimum(np.maximum(room // kept, most), self.size)
-        late = np.maximum(0.0, rest - (put_off - 1) * (there_and_back - forward + weights))
-        return np.asarray(waiting + late)
+        needed = self.tables.static[starts, ends] + self.tables.activation[starts, ends]
+        held = np.bincount(rank_of, weights=needed)
+        memory = np.zeros(len(held))
+        memory[rank_of] = self.pool.memory_bytes[kind]
+        return bool((held <= memory).all())
 
-    def _with_messages(self, busy: FloatArray, hop: FloatArray) -> FloatArray:
-        """Work with the messages that keep a rank busy."""
-        share = MESSAGES[self.spec.pipeline.p2p]
-        return busy + share * (np.concatenate([[0.0], hop]) + np.concatenate([hop, [0.0]])) if share else busy
+    def _of_chunks(self, rank_of: IntArray, device: IntArray, block: Block) -> float:
+        """Ranks with several stages: the way to a rank's first stage, and its own work."""
+        tables = self.tables
+        forward, fused = tables.forward[block], tables.fused[block]
+        cheaper = fused
+        if self.family is Family.ANY:
+            cheaper = np.minimum(fused, tables.inputs[block] + tables.weights[block])
+        of_stage = device[rank_of]
+        arrived = np.concatenate([[0.0], np.cumsum(forward[:-1] + self.ways.seconds[of_stage[:-1], of_stage[1:]])])
+        load = self.size * np.bincount(rank_of, weights=forward + cheaper)
+        return float((arrived[: len(device)] + load).max())
 
-    def _of_links(self, device: IntArray) -> float:
-        """The time that the fullest link needs for all messages of an iteration."""
-        down = [(a, b) for a, b in zip(device[:-1].tolist(), device[1:].tolist(), strict=True) if a != b]
-        return self.size * self.ways.fullest_link_s([*down, *((b, a) for a, b in down)])
-
-    def _reduced(self, rank_of: IntArray, device: IntArray, block: Block, done: FloatArray) -> float:
-        """When the reductions of gradients can have ended."""
+    def _own_reduction(self, rank_of: IntArray, device: IntArray, block: Block) -> float:
+        """Seconds of the data-parallel reduction of the first rank, over its share of its host's NIC."""
         section = self.spec.optimizer
-        if not section.enabled:
+        if not section.enabled or section.data_parallel == 1:
             return 0.0
-        first, last = int(device[0]), int(device[-1])
-        ended = float(max(done[0], done[rank_of[-1]])) + self._tied_s(first, last)
-        if section.data_parallel == 1:
-            return ended
-        ranks = device[: len(done)].tolist()
-        parameters = np.bincount(rank_of, weights=self.tables.parameters[block[1:]])
-        on_node = Counter(self.pool.nodes[each] for each in ranks)
-        own = [
-            reduction_seconds(
-                section.gradient_reduction,
-                count * section.gradient_bytes,
-                section.data_parallel,
-                bandwidth=self._nics[each].bandwidth / on_node[self.pool.nodes[each]],
-                latency_s=self._nics[each].latency_s,
-            )
-            for each, count in zip(ranks, parameters.tolist(), strict=True)
-        ]
-        if self.family is not Family.ANY:  # fused backwards end on stage 0; others may reduce while it is still at work
-            ended += own[0]
-        return ended
+        ranks = device.tolist()
+        parameters = int(self.tables.parameters[block[1:]][rank_of == 0].sum())
+        on_node = sum(self.pool.nodes[each] == self.pool.nodes[ranks[0]] for each in ranks)
+        nic = self._nics[ranks[0]]
+        return reduction_seconds(
+            section.gradient_reduction,
+            parameters * section.gradient_bytes,
+            section.data_parallel,
+            bandwidth=nic.bandwidth / on_node,
+            latency_s=nic.latency_s,
+        )
 
     @cached_property
     def _nics(self) -> list[Interconnect]:
@@ -201,9 +174,14 @@ class Floor:
         between = None if stated is None else interconnect(stated, catalog, Topology.NETWORK)
         return [between or self.pool.cluster.nic(each) for each in self.pool.ids]
 
+    @cached_property
+    def _is_tied(self) -> bool:
+        section = self.spec.optimizer
+        return bool(section.enabled and section.tied_embeddings)
+
     def _tied_s(self, first: int, last: int) -> float:
         """Expected seconds of the tied-embedding reduction between these devices."""
-        if not self.spec.optimizer.tied_embeddings or first == last:
+        if not self._is_tied or first == last:
             return 0.0
         if (first, last) not in self._tied:
             ends = {"placement": (self.pool.ids[first], self.pool.ids[last])}
@@ -212,17 +190,17 @@ class Floor:
             self._tied[first, last] = drawn.mean
         return self._tied[first, last]
 
-    def _step(self, shape: Shape, rank_of: IntArray, block: Block) -> float:
+    def _step(self, ranks: int, rank_of: IntArray, block: Block) -> float:
         """The host's gap, and the optimizer step: the slowest where ranks wait for each other, else the fastest."""
         section = self.spec.optimizer
         if not section.enabled:
             return 0.0
-        optimizer = np.zeros(shape.num_ranks)
+        optimizer = np.zeros(ranks)
         np.maximum.at(optimizer, rank_of, self.tables.step[block])
         norm = float(self.tables.norm[block].max())
-        return host_gap(self.spec, shape) + norm + float(optimizer.max() if section.synchronized else optimizer.min())
+        return self._gap_s(ranks) + norm + float(optimizer.max() if section.synchronized else optimizer.min())
 
-
-def _before(work: FloatArray, hops: FloatArray) -> FloatArray:
-    """Per stage, the work of all stages before it and the messages between."""
-    return np.concatenate([[0.0], np.cumsum(work[:-1] + hops)])
+    def _gap_s(self, ranks: int) -> float:
+        if ranks not in self._gaps:
+            self._gaps[ranks] = host_gap(self.spec, Shape.loop(ranks, num_microbatches=1))
+        return self._gaps[ranks]

@@ -31,11 +31,10 @@ class Freedom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The best layout of a search, its value, and how many were valued."""
+    """The best layout of a search, and its value."""
 
     layout: Layout
     value: float
-    evaluations: int
 
 
 def improve(start: Layout, value: Value, pool: Pool, freedom: Freedom, *, evaluations: int, seed: int) -> Found:
@@ -58,7 +57,7 @@ def improve(start: Layout, value: Value, pool: Pool, freedom: Freedom, *, evalua
             here, here_value = changed, changed_value
             if here_value < best_value:
                 best, best_value = here, here_value
-    return Found(layout=best, value=best_value, evaluations=evaluations + 1)
+    return Found(layout=best, value=best_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

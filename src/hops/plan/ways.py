@@ -1,7 +1,6 @@
 """Messages between any two devices of a pool: how long one alone takes, and which links they share."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -12,7 +11,7 @@ from hops.cluster import Network
 from hops.config import Spec
 from hops.cost import FixedCosts
 from hops.draws import FloatArray
-from hops.plan.pool import Pool
+from hops.plan.pool import IntArray, Pool
 from hops.schedule import Shape
 
 
@@ -22,11 +21,15 @@ class Ways:
 
     Attributes:
         seconds: expected, of a message of the run's size from any device to any other; 0 to itself.
-        links: by (source, target), the links that it shares with messages of other pairs, and its seconds on each.
+        links: links that a way shares with others, shape (devices, devices, most such links of a way); -1 for none.
+        link_s: seconds of the message on each.
+        num_links: of all, at least 1.
     """
 
     seconds: FloatArray
-    links: dict[tuple[int, int], tuple[tuple[int, float], ...]]
+    links: IntArray
+    link_s: FloatArray
+    num_links: int
 
     @classmethod
     def of(cls, spec: Spec, pool: Pool, message_bytes: int) -> "Ways":
@@ -41,13 +44,14 @@ class Ways:
             drawn += 0.0 if route.stall is None else route.stall.probability * route.stall.extra.mean
             seconds[pair] = route.latency_s + drawn + message_bytes / slowest
             users.update(route.links)
-        links = {
-            pair: tuple(
-                (link, message_bytes / network.links[link].bandwidth) for link in route.links if users[link] > 1
-            )
-            for pair, route in network.routes.items()
-        }
-        return cls(seconds=seconds, links=links)
+        shared = {pair: [link for link in route.links if users[link] > 1] for pair, route in network.routes.items()}
+        most = max(map(len, shared.values()), default=0)
+        links = np.full((size, size, most), -1, dtype=np.int64)
+        link_s = np.zeros((size, size, most))
+        for (source, target), numbers in shared.items():
+            links[source, target, : len(numbers)] = numbers
+            link_s[source, target, : len(numbers)] = [message_bytes / network.links[link].bandwidth for link in numbers]
+        return cls(seconds=seconds, links=links, link_s=link_s, num_links=max(1, len(network.links)))
 
     def nearest_s(self, pool: Pool) -> FloatArray:
         """Per kind, of a message between a device of the kind and the one nearest to it."""
@@ -55,14 +59,6 @@ class Ways:
         nearest = between.min(axis=1, initial=inf)
         least = [nearest[pool.kind_of == kind].min() for kind in range(len(pool.kinds))]
         return np.where(np.isfinite(least), least, 0.0)
-
-    def fullest_link_s(self, pairs: Iterable[tuple[int, int]]) -> float:
-        """Seconds that the link that carries most is in use for one message of each pair."""
-        on_link: dict[int, float] = {}
-        for pair in pairs:
-            for link, each_s in self.links[pair]:
-                on_link[link] = on_link.get(link, 0.0) + each_s
-        return max(on_link.values(), default=0.0)
 
 
 def _network(spec: Spec, pool: Pool, message_bytes: int) -> Network:

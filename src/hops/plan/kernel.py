@@ -1,0 +1,133 @@
+"""The closed form of `floor` for one stage per rank, as one pass over integers and arrays that numba can compile.
+
+Written as loops for speed: the local search values tens of thousands of layouts (benchmarks/plan.py).
+"""
+
+from hops.draws import FloatArray
+from hops.plan.pool import IntArray
+from hops.schedule.jit import kernel
+
+ANY, ONE_F_ONE_B, GPIPE, FUSED = range(4)
+FIRST_END, LAST_END, PIPELINE, LINK = range(4)  # of the result
+
+
+@kernel
+def floor_terms(
+    family: int,
+    size: int,
+    share: float,
+    device: IntArray,
+    kind: IntArray,
+    layers: IntArray,
+    forward: FloatArray,
+    fused: FloatArray,
+    inputs: FloatArray,
+    weights: FloatArray,
+    static: IntArray,
+    activation: IntArray,
+    kept: IntArray,
+    memory: IntArray,
+    hop: FloatArray,
+    links: IntArray,
+    link_s: FloatArray,
+    load: FloatArray,
+    out: FloatArray,
+) -> bool:
+    """Fill `out` with when the first and the last rank and all ranks can have ended, and the fullest link's time.
+
+    False if the layout does not fit. `share`: messages per microbatch and neighbour that keep a rank busy. `links` and
+    `link_s`, shape (devices, devices, most links of a way): shared links, -1 for none, and seconds on each. `load`:
+    room for the sums, one per link.
+    """
+    stages = len(device)
+    before_f, before_b, rest = 0.0, 0.0, 0.0  # F, and backward, of all stages before; F and backward of all behind
+    path, slowest_f, slowest_b, everything = 0.0, 0.0, 0.0, 0.0
+    start = 0
+    for stage in range(stages):
+        end = start + layers[stage]
+        k = kind[stage]
+        f = forward[k, start, end]
+        b = fused[k, start, end]
+        if family == 0:
+            b = min(b, inputs[k, start, end])
+        rest += f + b
+        path += f + fused[k, start, end]
+        slowest_f, slowest_b = max(slowest_f, f), max(slowest_b, fused[k, start, end])
+        if stage + 1 < stages:
+            both = hop[device[stage], device[stage + 1]] + hop[device[stage + 1], device[stage]]
+            rest += both
+            path += both
+        start = end
+    out[:] = 0.0
+    start = 0
+    for stage in range(stages):
+        end = start + layers[stage]
+        k = kind[stage]
+        f, b = forward[k, start, end], fused[k, start, end]
+        i, w = inputs[k, start, end], weights[k, start, end]
+        room = memory[k] - static[start, end]
+        taken = activation[start, end]
+        flight = min(stages - stage, size)
+        down, up, near = 0.0, 0.0, 0.0
+        if stage + 1 < stages:
+            down, up = hop[device[stage], device[stage + 1]], hop[device[stage + 1], device[stage]]
+            near += (down + up) / 2
+        if stage > 0:
+            near += (hop[device[stage - 1], device[stage]] + hop[device[stage], device[stage - 1]]) / 2
+        certain = 1
+        if family == 1:
+            certain = flight
+        elif family == 2:
+            certain = size
+        if certain * taken > room:
+            return False
+        if family == 0:
+            there = f + min(b, i)
+            rest -= there + down + up
+            behind = rest + down + up
+            busy = f + min(b, i + w) + share * near
+            most = min(room // max(taken, 1), size)
+            late = min(max(room // max(kept[start, end], 1), most), size)
+            done = before_f + size * busy
+            done += max(0.0, behind - (most - 1) * f) + max(0.0, behind - (late - 1) * (there - f + w))
+            back = before_f + before_b + size * there
+            everything = max(everything, back, done)
+            out[0] = max(out[0], back)
+            if stage == 0:
+                out[0] = max(out[0], done)
+            if stage == stages - 1:
+                out[1] = done
+            before_b += min(b, i) + up
+        else:
+            there = f + b
+            rest -= there + down + up
+            behind = rest + down + up
+            busy = there + share * near
+            around = before_f + before_b
+            done = around + size * busy
+            if family == 1:
+                waits = max((flight - 1) * f, behind) + max((flight - 1) * b, behind)
+                done = max(done, around + (size - flight + 1) * busy + waits)
+                done = max(done, around + (1 + (size - 1) // flight) * (behind + there))
+            if family == 2:
+                done = path + (size - 1) * (slowest_f + slowest_b)
+            everything = max(everything, done)
+            before_b += b + up
+        before_f += f + down
+        start = end
+    out[2] = everything
+    if family != 0:  # fused backwards end on the first stage
+        out[0] = everything
+        out[1] = everything
+    load[:] = 0.0
+    for stage in range(stages - 1):
+        here, there_device = device[stage], device[stage + 1]
+        for number in range(links.shape[2]):
+            link = links[here, there_device, number]
+            if link >= 0:
+                load[link] += link_s[here, there_device, number]
+            link = links[there_device, here, number]
+            if link >= 0:
+                load[link] += link_s[there_device, here, number]
+    out[3] = size * load.max()
+    return True
