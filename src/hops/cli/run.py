@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FOLDER", help="Also write summary, events, trace and pictures into this folder."
+        "--output",
+        "-o",
+        metavar="FOLDER",
+        help="Also write summary, events, trace, pictures and faults into this folder.",
     ),
 ]
 
@@ -35,7 +38,9 @@ def run(
     """
     from hops.api import load, simulate, summarize
     from hops.cli.console import progress, show, show_json
+    from hops.metrics import losses
     from hops.report import render_summary
+    from hops.report.faults import render_losses
 
     loaded = load(spec, overrides or ())
     iterations = loaded.simulation.iterations
@@ -48,7 +53,8 @@ def run(
     if as_json:
         show_json(summary.to_dict())
     elif not quiet:
-        show(render_summary(summary), *(f"wrote {path}" for path in written))
+        broken = [render_losses(losses(simulated.trace), simulated.plan)] if simulated.plan else []
+        show(render_summary(summary), *broken, *(f"wrote {path}" for path in written))
 
 
 def everything(folder: Path) -> "Output":
@@ -61,15 +67,17 @@ def everything(folder: Path) -> "Output":
         trace=str(folder / "trace.json"),
         timeline=str(folder / "timeline.png"),
         dashboard=str(folder / "dashboard.png"),
+        faults=str(folder / "faults.json"),
     )
 
 
 def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> list[str]:
     """Write what an output section names, making folders; returns the paths."""
     from hops.cli.together import together
+    from hops.faults import save_plan
     from hops.report import write_chrome, write_summary
     from hops.trace import write_events
-    from hops.viz import draw_dashboard, draw_timeline
+    from hops.viz import draw_dashboard, draw_timeline, prepare
 
     trace, facts = simulated.trace, simulated.facts
     jobs: tuple[tuple[str | None, Callable[[Path], None]], ...] = (
@@ -77,6 +85,7 @@ def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> li
         (output.events, lambda path: write_events(trace, path)),
         (output.trace, lambda path: write_chrome(trace, path, facts)),
         (output.timeline, lambda path: draw_timeline(trace, facts, path)),
+        (output.faults if simulated.setup.spec.failure.enabled else None, lambda path: save_plan(simulated.plan, path)),
         (output.dashboard, lambda path: draw_dashboard(trace, summary, facts, path)),
     )
     named = [(Path(name), write_one) for name, write_one in jobs if name is not None]
@@ -85,7 +94,8 @@ def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> li
         for path, write_one in part:
             write_one(path)
 
-    if output.timeline and output.dashboard:
+    if output.timeline and output.dashboard:  # the last takes as long as all others
+        prepare()
         together(lambda: write_all(named[:-1]), lambda: write_all(named[-1:]))
     else:
         write_all(named)

@@ -29,6 +29,12 @@ def picture_format(path: Path) -> str:
     return suffix
 
 
+def prepare() -> None:
+    """Load matplotlib now, and not when drawing begins: what is loaded before a fork is loaded once."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.figure  # noqa: F401
+
+
 @contextmanager
 def blank(*, width_in: float, height_in: float) -> Iterator["Figure"]:
     """A new figure. The user's matplotlib configuration is set aside inside the block and untouched after it."""
