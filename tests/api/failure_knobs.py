@@ -55,10 +55,19 @@ FAILURE_KNOBS = {
     ),
 }
 FAILURE_ELSEWHERE = {
+    "output.faults": "tests/cli",
     "failure.horizon": "test_api_faults: must not be shorter than the run",
     "failure.trace": "test_api_faults: needs a file",
     "failure.plan": "test_api_faults: needs a file",
     "failure.models.preset": "test_api_faults: rates of a preset hardly ever hit a short run",
     "failure.models.model.name": "test_api_faults: a model that never repairs stalls the run",
     "failure.link_timeout": "test_api_faults: the job fails",
+    **{
+        f"failure.recovery.{key}": "tests/goodput/test_goodput_knobs.py"
+        for key in (
+            *("policy", "detection", "restart", "reconfigure", "state", "storage_bandwidth", "spares", "state_from"),
+            *("split_backward", "checkpoint.interval", "checkpoint.asynchronous", "checkpoint.pause"),
+            "checkpoint.write",
+        )
+    },
 }

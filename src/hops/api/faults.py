@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hops.api.cluster import build_cluster
 from hops.cluster import Cluster, Network
 from hops.config import Spec
 from hops.config.check_failure import inventory_of, name_of, sites_of
@@ -58,6 +59,16 @@ def build_plan(spec: Spec, inventory: Inventory, *, seed: int | None = None) -> 
     stated = [] if failure.plan is None else [_known(load_plan(Path(failure.plan)), inventory, failure.plan)]
     replayed = [] if failure.trace is None else [load_availability(Path(failure.trace), inventory)]
     return FaultPlan.of(fault for plan in (drawn, *stated, *replayed) for fault in plan)
+
+
+def draw_faults(spec: Spec, *, seed: int | None = None) -> FaultPlan:
+    """The plan of a spec, as if its failure section were enabled, for all devices and not only those in use.
+
+    Raises UsageError for a link that is not in the cluster.
+    """
+    enabled = spec.model_copy(update={"failure": spec.failure.model_copy(update={"enabled": True})})
+    network = build_cluster(spec).network(spec.hardware.ranks())
+    return build_plan(enabled, build_inventory(enabled, network), seed=seed)
 
 
 def check_horizon(spec: Spec, end_ns: int) -> None:

@@ -45,6 +45,9 @@ class Output(Section):
     dashboard: Annotated[Name, _suffix(".png", ".svg")] | None = Field(
         default=None, description="eight panels of figures"
     )
+    faults: Annotated[Name, _suffix(".json")] | None = Field(
+        default=None, description="what broke, if anything could: a plan for failure.plan"
+    )
 
 
 class Spec(Section):

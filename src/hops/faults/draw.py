@@ -2,16 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import isinf
 
 import numpy as np
 
 from hops.draws import Distribution, generator
+from hops.errors import UsageError
 from hops.faults.base import FaultModel
 from hops.faults.inventory import Site, targets
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, is_factor
+from hops.units import format_time
 
 NANOSECONDS = 1_000_000_000
+MOST_FAULTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +40,32 @@ class FaultSource:
 
 
 def draw_plan(sources: Iterable[FaultSource], seed: int, horizon_s: float) -> FaultPlan:
-    """Draw all faults that start before the horizon (seconds). A longer horizon adds faults and moves none."""
-    return FaultPlan.of(
-        fault for source in sources for site in source.sites for fault in _faults(source, site, seed, horizon_s)
-    )
+    """Draw all faults that start before the horizon (seconds). A longer horizon adds faults and moves none.
+
+    Raises UsageError if there are more than a million, or targets that a kind of fault cannot hit.
+    """
+    drawn: list[Fault] = []
+    for source in sources:
+        for site in source.sites:
+            drawn += _faults(source, site, seed, horizon_s, room=MOST_FAULTS - len(drawn))
+    return FaultPlan.of(drawn)
 
 
-def _faults(source: FaultSource, site: Site, seed: int, horizon_s: float) -> Iterator[Fault]:
+def _faults(source: FaultSource, site: Site, seed: int, horizon_s: float, *, room: int) -> Iterator[Fault]:
     def generator_of(purpose: str) -> np.random.Generator:
         return generator(seed, f"fault {source.name} {site.family} {purpose}", site.number)
 
     hit = targets(site, source.kind)
-    factors: np.random.Generator | None = None
-    for start_s, end_s in source.model.windows(generator_of, horizon_s):
-        factor = 1.0
-        if source.factor is not None:
-            factors = factors or generator_of("factor")
-            factor = float(source.factor.sample(factors, 1)[0])
+    windows = list(islice(source.model.windows(generator_of, horizon_s), room // len(hit) + 1))
+    if len(windows) * len(hit) > room:
+        raise UsageError(
+            f"more than {MOST_FAULTS:,} faults in {format_time(horizon_s)} ({source.name}); raise the time between "
+            "failures, or lower the horizon"
+        )
+    factors = [1.0] * len(windows)
+    if source.factor is not None and windows:
+        factors = source.factor.sample(generator_of("factor"), len(windows)).tolist()
+    for (start_s, end_s), factor in zip(windows, factors, strict=True):
         if not is_factor(source.kind, factor):
             continue
         start_ns = round(start_s * NANOSECONDS)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cached_property
 
 from hops.errors import UsageError
 from hops.faults.plan import FaultKind
@@ -45,9 +46,9 @@ class Site:
         return f"{self.family.removesuffix('s')} {self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """Everything that can break.
+    """Everything that can break. (Without slots, since what is found by name is kept.)
 
     Attributes:
         kind_of: kind (catalog name) of every device, by id, in the order of the cluster.
@@ -82,21 +83,34 @@ class Inventory:
         )
 
     def named(self, names: Iterable[str]) -> tuple[Site, ...]:
-        """The sites of these names. Raises UsageError, with the nearest name, for one that is not known."""
-        known = self._by_name()
-        return tuple(self._find(name, known) for name in names)
+        """The sites of these names. Raises UsageError, with the nearest name, for one that is not known.
 
-    def _by_name(self) -> dict[str, Site]:
-        """A name that several families use is the first one's, in the order of Family."""
-        return {site.name: site for family in reversed(Family) for site in self.sites(family)}
+        A name that several families use is the first one's, in the order of Family.
+        """
+        return tuple(self._find(name) for name in names)
 
-    def _find(self, name: str, known: Mapping[str, Site]) -> Site:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            shown = ", ".join(list(known)[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"unknown target {name!r}: {hint}known are {shown}")
-        return known[name]
+    def _find(self, name: str) -> Site:
+        if name not in self._bare and name in self.groups:
+            return self._group(list(self.groups).index(name), name)
+        return self._found(name, [*self._bare, *self.groups])
+
+    def _found(self, name: str, known: Sequence[str]) -> Site:
+        if name in self._bare:
+            return self._bare[name]
+        near = get_close_matches(name, known, n=1)
+        shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"unknown target {name!r}: {hint}known are {shown}")
+
+    @cached_property
+    def _bare(self) -> dict[str, Site]:
+        """Everything but groups, by name."""
+        found: dict[str, Site] = {}
+        for family in Family:
+            if family is not Family.GROUPS:
+                for site in self.sites(family):
+                    found.setdefault(site.name, site)
+        return found
 
     def _devices(self) -> list[Site]:
         return [
@@ -131,22 +145,17 @@ class Inventory:
         ]
 
     def _groups(self) -> list[Site]:
-        bare = {
-            site.name: site for family in reversed(Family) if family is not Family.GROUPS for site in self.sites(family)
-        }
-        found = []
-        for number, (group, names) in enumerate(self.groups.items()):
-            members = [self._find(name, bare) for name in names]
-            found.append(
-                Site(
-                    name=group,
-                    number=number,
-                    family=Family.GROUPS,
-                    devices=tuple(dict.fromkeys(device for site in members for device in site.devices)),
-                    links=tuple(dict.fromkeys(link for site in members for link in site.links)),
-                )
-            )
-        return found
+        return [self._group(number, name) for number, name in enumerate(self.groups)]
+
+    def _group(self, number: int, name: str) -> Site:
+        members = [self._found(member, list(self._bare)) for member in self.groups[name]]
+        return Site(
+            name=name,
+            number=number,
+            family=Family.GROUPS,
+            devices=tuple(dict.fromkeys(device for site in members for device in site.devices)),
+            links=tuple(dict.fromkeys(link for site in members for link in site.links)),
+        )
 
 
 def targets(site: Site, kind: FaultKind) -> tuple[str, ...]:
