@@ -302,7 +302,7 @@ def test_microbatches_must_be_as_many_as_were_launched(tmp_path):
         read_run(write_run(tmp_path, lines_of(simulated()), microbatches=8))
 
 
-def test_memory_grows_by_less_than_half_of_the_text(tmp_path):
+def test_memory_grows_by_less_than_a_third_of_the_text(tmp_path):
     """By allocations: lines are not kept. A reader that keeps them takes several times the text."""
     peaks, sizes = [], []
     for iterations in (20, 120):
@@ -313,7 +313,7 @@ def test_memory_grows_by_less_than_half_of_the_text(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert sizes[1] - sizes[0] > 2e6
-    assert peaks[1] - peaks[0] < 0.5 * (sizes[1] - sizes[0])
+    assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 3
 
 
 def test_the_simulated_program_is_the_measured_order_in_all_recorded_runs():

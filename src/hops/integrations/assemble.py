@@ -6,6 +6,7 @@ microbatch there; nothing computed before its input was made. What is wrong is n
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from hops.errors import TraceError
 from hops.integrations.events import Events, Mask, Table, name_of
 from hops.integrations.iterations import Checks
 from hops.integrations.sieve import Sieve
-from hops.trace import Stream, Trace, TraceMeta
+from hops.trace import COLUMNS, Stream, Trace, TraceMeta
 
 _TAKEN = ("iteration", "rank", "stage", "op", "microbatch", "start_ns", "end_ns")
 
@@ -64,13 +65,21 @@ def assemble(events: Events, origin: Origin, sieve: Sieve) -> tuple[Trace, int]:
 
 
 def _trace(table: Table, keep: Mask, start: int, meta: TraceMeta) -> Trace:
-    rows = int(keep.sum())
+    """Rows in the order of `Trace.from_columns`, column by column: a long run has each of them once in memory."""
+    rows = np.flatnonzero(keep)
+    rows = rows[np.lexsort([table[name][rows] for name in ("rank", "end_ns", "start_ns")])]
+    op = table["op"][rows]
     fixed = {"stream": Stream.COMPUTE, "peer": -1, "bytes": 0}
-    columns: dict[str, NDArray[np.integer]] = {name: np.full(rows, value) for name, value in fixed.items()}
-    columns |= {name: table[name][keep] for name in _TAKEN if not name.endswith("_ns")}
-    columns |= {name: table[name][keep] - start for name in ("start_ns", "end_ns")}
-    columns["stage"] = np.where(columns["op"] <= Op.W, columns["stage"], -1)
-    return Trace.from_columns(columns, meta)
+    columns: dict[str, NDArray[Any]] = {
+        name: np.full(len(rows), value, dtype=COLUMNS[name]) for name, value in fixed.items()
+    }
+    columns |= {
+        name: table[name][rows].astype(COLUMNS[name], copy=False) for name in ("iteration", "rank", "microbatch")
+    }
+    columns |= {name: table[name][rows] - start for name in ("start_ns", "end_ns")}
+    columns["op"] = op
+    columns["stage"] = np.where(op <= Op.W, table["stage"][rows], -1).astype(COLUMNS["stage"])
+    return Trace(**columns, meta=meta)
 
 
 def each_once(events: Events, sieve: Sieve) -> Mask:

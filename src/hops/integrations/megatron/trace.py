@@ -107,10 +107,8 @@ class _Reading:
     def __init__(self, files: list[Path], sieve: Sieve, launch: Launch | None) -> None:
         self._files, self._sieve, self._launch = files, sieve, launch
         self.computed = Events(files)
-        self._sent = Events(files)
         self._targets: dict[tuple[int, int], tuple[str, str]] = {}  # (stage, op) -> device, and file:line that says so
         self._places = [self._read(rank, file) for rank, file in enumerate(files)]
-        each_once(self._sent, sieve)
         self._check_places()
 
     def origin(self, label: str) -> Origin:
@@ -124,6 +122,7 @@ class _Reading:
 
     def _read(self, rank: int, file: Path) -> Place:
         place: Place | None = None
+        sent = Events(self._files)
         for number, text in numbered_lines(file):
             if not text.strip():
                 continue
@@ -131,11 +130,12 @@ class _Reading:
                 line = read_object(text)
                 place = place or self._place(rank, file, line)
                 event = read_event(line, place)
-                self._add(event, place, number)
+                self._add(event, place, number, sent)
             except BadLineError as error:
                 self._sieve.drop(error.reason, f"{file}:{number}: {error}")
         if place is None:
             raise TraceError(f"{file}: no event in it, expected one JSON object a line: the rank recorded nothing")
+        each_once(sent, self._sieve)
         return place
 
     def _place(self, rank: int, file: Path, line: Mapping[str, Any]) -> Place:
@@ -151,20 +151,26 @@ class _Reading:
             )
         return place
 
-    def _add(self, event: Event, place: Place, number: int) -> None:
+    def _add(self, event: Event, place: Place, number: int, sent: Events) -> None:
         events = self.computed
         if event.target:
-            events = self._sent
-            where = f"{self._files[place.rank]}:{number}"
-            target, first = self._targets.setdefault((event.stage, event.op), (event.target, where))
-            if target != event.target:
-                what = f"dst_device: got {event.target!r}, expected {target!r} as at {first}"
-                raise BadLineError("wrong dst_device", what)
+            events = sent
+            self._check_same_target(event, place.rank, number)
         microbatch = event.microbatch if event.op.is_action else -1  # Megatron gives the step the last one's number
         events.add(
             event.iteration, place.rank, event.stage, event.op, microbatch, place.rank, number,
             event.start_ns, event.end_ns,
         )  # fmt: skip
+
+    def _check_same_target(self, event: Event, rank: int, number: int) -> None:
+        """What a stage sends always goes to the same device."""
+        key = (event.stage, event.op)
+        if key not in self._targets:
+            self._targets[key] = (event.target, f"{self._files[rank]}:{number}")
+        target, first = self._targets[key]
+        if event.target != target:
+            what = f"dst_device: got {event.target!r}, expected {target!r} as at {first}"
+            raise BadLineError("wrong dst_device", what)
 
     def _check_places(self) -> None:
         devices = [place.device for place in self._places]
