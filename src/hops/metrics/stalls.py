@@ -1,8 +1,8 @@
 """Stalls: iterations that take longer than noise explains, and where they lost the time.
 
 Rule: an iteration is stalled if its time exceeds the median by more than 5 robust spreads and by more than 5 % of it.
-What stalled is the term of its critical path that exceeds its own median most. Between a third and a half of stalled
-iterations the spread grows with them, and they are taken for noise; with less they are found.
+What stalled is the term of its critical path that exceeds its own median most. The spread grows with the share of
+iterations that stall, to twice its size at two fifths; if half of them stall, that is what is usual.
 """
 
 from dataclasses import dataclass
