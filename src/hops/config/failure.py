@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_s
 
 from hops.config.distributions import ConstantForm, Factors, Time
 from hops.config.fields import Flag, InputFile, Name, Probability, Seconds, Section, problem
+from hops.config.recovery import Recovery
 from hops.draws import Distribution
 from hops.errors import HopsError
 from hops.faults import FAULT_MODELS, PRESETS, FaultKind, FaultModel, Fixed, Renewal, Share
@@ -164,10 +165,11 @@ class Failure(Section):
         default=None, description="availability trace: lines of time,add|remove,node (seconds; a host or device)"
     )
     plan: InputFile | None = Field(default=None, description="a fault plan, as runs and `hops faults draw` save it")
-    horizon: Annotated[Seconds, Field(gt=0)] = Field(
-        default=2_592_000.0, json_schema_extra={"default": "30 d"}, description="until when faults are drawn"
+    horizon: Annotated[Seconds, Field(gt=0, le=3_153_600_000)] = Field(
+        default=2_592_000.0, json_schema_extra={"default": "30 d"}, description="until when faults are drawn; at most 36500 d"
     )
     link_timeout: Seconds | None = Field(
         default=None,
         description="how long the transport waits for a link that is down until the job fails; default: for ever",
     )
+    recovery: Recovery = Recovery()
