@@ -1,7 +1,7 @@
 """Checks of the failure section against the hardware: targets, groups, and the files it names."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path as File
 
@@ -66,6 +66,11 @@ def may_be_a_link(name: str, inventory: Inventory) -> bool:
     return "[" in name or any(name.startswith(f"{owner}.") for owner in (*inventory.kind_of, *inventory.nics_of))
 
 
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _groups(failure: Failure, bare: Inventory) -> Iterator[Complaint]:
     times = Counter(group.name for group in failure.groups)
     for index, group in enumerate(failure.groups):
@@ -81,23 +86,23 @@ def _unknown_names(names: tuple[str, ...], inventory: Inventory, path: Path) -> 
             inventory.named([name])
         except UsageError as error:
             if not may_be_a_link(name, inventory):
-                yield Complaint(path=(*path, number), what=str(error))
+                family = get_close_matches(name, list(Family), n=1) if len(names) == 1 else []
+                hint = f"; did you mean {family[0]}?" if family else ""
+                yield Complaint(path=(*path, number), what=f"{error}{hint}")
 
 
 def _entry(entry: FaultEntry, inventory: Inventory, hardware: Hardware, path: Path) -> Iterator[Complaint]:
     types = dict.fromkeys(device.type for host in hardware.hosts() for device in host.devices)
-    for number, kind in enumerate(entry.only or ()):
-        if kind not in types:
-            near = get_close_matches(kind, types, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            what = f"no device of type {shown(kind)}, expected one of {', '.join(types)}{hint}"
-            yield Complaint(path=(*path, "only", number), what=what)
+    absent = [(number, kind) for number, kind in enumerate(entry.only or ()) if kind not in types]
+    for number, kind in absent:
+        what = f"no device of type {shown(kind)}, expected one of {', '.join(types)}{_did_you_mean(kind, types)}"
+        yield Complaint(path=(*path, "only", number), what=what)
     if entry.preset is not None or entry.on is None:
         return
     is_family = len(entry.on) == 1 and entry.on[0] in list(Family)
     unknown = [] if is_family else list(_unknown_names(entry.on, inventory, (*path, "on")))
     yield from unknown
-    if not unknown:
+    if not unknown and not absent:
         yield from _nothing_to_hit(entry, inventory, (*path, "on"))
 
 
@@ -148,8 +153,7 @@ def _files(failure: Failure, inventory: Inventory) -> Iterator[Complaint]:
     known = {*inventory.kind_of, *inventory.links}
     for fault in plan:
         if fault.target not in known and not (fault.kind.of_link and may_be_a_link(fault.target, inventory)):
-            near = get_close_matches(fault.target, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = _did_you_mean(fault.target, known)
             what = f"{failure.plan}: {fault.kind} of {shown(fault.target)}, which is not in this cluster{hint}"
             yield Complaint(path=("failure", "plan"), what=what)
             return

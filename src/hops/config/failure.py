@@ -1,5 +1,6 @@
 """The failure section: what breaks, when, and what the transport does about a link that is down."""
 
+from inspect import signature
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
@@ -8,7 +9,7 @@ from hops.config.distributions import ConstantForm, Factors, Time
 from hops.config.fields import Flag, InputFile, Name, Probability, Seconds, Section, problem
 from hops.config.recovery import Recovery
 from hops.draws import Distribution
-from hops.errors import HopsError
+from hops.errors import UsageError
 from hops.faults import FAULT_MODELS, PRESETS, FaultKind, FaultModel, Fixed, Renewal, Share
 from hops.units import shown
 
@@ -59,8 +60,17 @@ class FaultModelChoice(Section):
         return {"name": self.name, **self.parameters}
 
     def make(self) -> FaultModel:
-        """The model. Raises HopsError, or TypeError for parameters that it does not take."""
-        return FAULT_MODELS.get(self.name)(**self.parameters)
+        """The model. Raises UsageError for a name or parameters that there are not."""
+        maker = FAULT_MODELS.get(self.name)
+        known = list(signature(maker).parameters)
+        unknown = [key for key in self.parameters if key not in known]
+        if unknown:
+            takes = ", ".join(known) or "none"
+            raise UsageError(f"unknown parameter {unknown[0]} of the fault model {self.name}, it takes {takes}")
+        try:
+            return maker(**self.parameters)
+        except TypeError as error:  # something is missing, or of the wrong type
+            raise UsageError(f"the fault model {self.name} cannot be made: {error}") from None
 
 
 class FaultEntry(Section):
@@ -116,7 +126,7 @@ class FaultEntry(Section):
         self._check_factor(FaultKind(self.kind or ""))
         try:
             self.fault_model()
-        except (HopsError, TypeError) as error:
+        except UsageError as error:
             raise problem(str(error)) from None
 
     def _check_factor(self, kind: FaultKind) -> None:
@@ -134,7 +144,7 @@ class FaultEntry(Section):
             raise problem(f"got a factor of {mean:g}{which} for {kind}, expected {needed}")
 
     def fault_model(self) -> FaultModel:
-        """When a target breaks; not for presets. Raises HopsError, or TypeError, for parameters that cannot be."""
+        """When a target breaks; not for presets. Raises UsageError for parameters that cannot be."""
         if self.model is not None:
             return self.model.make()
         if self.share is not None:
@@ -166,7 +176,9 @@ class Failure(Section):
     )
     plan: InputFile | None = Field(default=None, description="a fault plan, as runs and `hops faults draw` save it")
     horizon: Annotated[Seconds, Field(gt=0, le=3_153_600_000)] = Field(
-        default=2_592_000.0, json_schema_extra={"default": "30 d"}, description="until when faults are drawn; at most 36500 d"
+        default=2_592_000.0,
+        json_schema_extra={"default": "30 d"},
+        description="until when faults are drawn; at most 36500 d",
     )
     link_timeout: Seconds | None = Field(
         default=None,
