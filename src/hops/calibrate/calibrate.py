@@ -1,6 +1,7 @@
 """Calibration: runs that were measured become a hardware profile, with what it does not know."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hops.calibrate.fit_step import fit_gap, fit_step, with_step
 from hops.calibrate.observe import Run
 from hops.calibrate.parameters import Fit
 from hops.calibrate.scenarios import scenario
-from hops.cost import HardwareProfile, HostFit, Scope
+from hops.cost import HardwareProfile, Scope
 from hops.errors import UsageError
 
 SURE = 1.645  # standard errors of a 90 % interval
@@ -22,6 +23,7 @@ def calibrate(runs: Sequence[Run]) -> HardwareProfile:
     """Fit every part of the cost model. Deterministic. Raises UsageError without runs."""
     if not runs:
         raise UsageError("no run to calibrate on; name at least one run folder with a trace")
+    _need_scipy()
     compute, _ = fit_compute(runs)
     x = _values(compute)
     hosts = {kind: host_of(x, kind, nic_bytes_per_s=nic) for kind, nic in _nics(runs).items()}
@@ -40,6 +42,11 @@ def calibrate(runs: Sequence[Run]) -> HardwareProfile:
         benchmarks=usual_benchmarks(runs),
         report={part: report_of(fit) for part, fit in (("compute", compute), ("messages", messages), ("step", step))},
     )
+
+
+def _need_scipy() -> None:
+    if find_spec("scipy") is None:
+        raise UsageError("calibrating needs scipy, which is not installed: pip install 'hops-sim[calibrate]'")
 
 
 def scope_of(runs: Sequence[Run]) -> Scope:
@@ -110,5 +117,3 @@ def _hosts_of(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
         device: tuple(sorted(counts, key=lambda kind: (-counts[kind], kind))) for device, counts in sorted(seen.items())
     }
 
-
-__all__ = ["HostFit", "calibrate", "report_of", "scope_of"]

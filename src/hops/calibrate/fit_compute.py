@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hops.actions import Op
 from hops.calibrate.observe import Rank, Run
-from hops.calibrate.parameters import Fit, Parameter, solve
+from hops.calibrate.parameters import Bools, Fit, Parameter, solve
 from hops.calibrate.timings import Floats
-from hops.cost import CodeFit, DeviceFit, HostFit, OperationFactors, Traffic, fitted_rates
+from hops.cost import CodeFit, DeviceFit, DeviceRates, HostFit, OperationFactors, Traffic, fitted_rates
 from hops.cost.terms import backward_terms, forward_terms
 from hops.model import Gemm, HostOperations, Kernel, OpWork, StageWork
 
@@ -129,7 +128,7 @@ def _merge(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
         if isinstance(kernel, Gemm):
             key: object = replace(kernel, calls=1)
             seen = alike.get(key)
-            alike[key] = kernel if seen is None else replace(kernel, calls=kernel.calls + seen.calls)  # type: ignore[call-arg]
+            alike[key] = kernel if seen is None else replace(kernel, calls=kernel.calls + seen.calls)
         else:
             key = (kernel.name, kernel.working_set)
             so_far = alike[key].total_bytes if key in alike else 0
@@ -161,7 +160,7 @@ def code_of(x: Mapping[str, float], others: OperationFactors | None = None) -> C
 
 def device_of(x: Mapping[str, float], name: str, hosts: tuple[str, ...] = ()) -> DeviceFit:
     """A device's part of a solution."""
-    return DeviceFit(hosts=hosts, **{each.name: x[f"{each.name}.{name}"] for each in _DEVICE})  # type: ignore[arg-type]
+    return DeviceFit(hosts=hosts, **{each.name: x[f"{each.name}.{name}"] for each in _DEVICE})
 
 
 def host_of(x: Mapping[str, float], name: str, **others: float) -> HostFit:
@@ -192,9 +191,16 @@ def fit_compute(runs: Sequence[Run]) -> tuple[Fit, list[Group]]:
             values.append(group.weight * np.log(backward / group.backward))
         return np.array(values)
 
-    return solve(parameters(data), residuals, pull=PULL, soft=SOFT), data
+    owners = [(group.rank.device.name, group.rank.end.kind) for group in data for _ in (*group.forward, group.backward)]
+    places = {name for pair in owners for name in pair}
+
+    def rows_of(parameter: str) -> Bools:
+        place = parameter.partition(".")[2]
+        return np.array([place not in places or place in owner for owner in owners])
+
+    return solve(parameters(data), residuals, pull=PULL, soft=SOFT, rows_of=rows_of), data
 
 
-def predicted(work: StageWork, rates: "object") -> tuple[float, float]:
+def predicted(work: StageWork, rates: DeviceRates) -> tuple[float, float]:
     """F and B of a stage in the steady state."""
-    return sum(forward_terms(work, rates).values()), sum(backward_terms(work, rates).values())  # type: ignore[arg-type]
+    return sum(forward_terms(work, rates).values()), sum(backward_terms(work, rates).values())

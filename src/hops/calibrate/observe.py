@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hops.actions import Op
 from hops.api.build import Setup, build
 from hops.api.fitted import stated_kinds
 from hops.api.inputs import RunInputs
 from hops.calibrate.timings import Floats, Timings
-from hops.cost import AnalyticCosts, End
 from hops.cluster import DeviceKind
+from hops.cost import AnalyticCosts, End
 from hops.errors import UsageError
 from hops.model import HostOperations, StageWork, host_operations
 from hops.trace import Trace
@@ -63,8 +64,11 @@ class Run:
         return tuple(work.num_layers for work in self.works)
 
 
-def observe(inputs: RunInputs, trace: Trace) -> Run:
-    """A run to learn from. Raises UsageError where its spec says too little, or it ran several stages on a rank."""
+def observe(inputs: RunInputs, trace: Trace, *, warmup: int = 0) -> Run:
+    """A run to learn from, without its first `warmup` iterations.
+
+    Raises UsageError where its spec says too little, or it ran several stages on a rank.
+    """
     from hops.api.trained import trained
 
     setup = build(inputs.spec)
@@ -84,7 +88,7 @@ def observe(inputs: RunInputs, trace: Trace) -> Run:
         tied_bytes=work.model.table_parameters * section.gradient_bytes if section.tied_embeddings else 0.0,
         parameters=tuple(each.parameters for each in costs.works),
         step_bytes=work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards,
-        timings=Timings.of(trace, name=inputs.name),
+        timings=Timings.of(trace, name=inputs.name, warmup=warmup),
     )
 
 
@@ -106,15 +110,17 @@ def reductions(run: Run) -> Floats:
     return np.asarray(run.timings.optimizer[:, :, 0].min(axis=1) - ends)
 
 
-def stalled(seconds: Floats) -> np.ndarray:
+def stalled(seconds: Floats) -> NDArray[np.bool_]:
     """Which reductions stalled."""
     return np.asarray(seconds > np.median(seconds) + STALL_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Median time from the end of an action to the start of the one that waited for its message. `ends`: two hosts'
-    kinds and NICs; () for the last rank's pause from F to B."""
+    """Median time from the end of an action to the start of the one that waited for its message.
+
+    `ends`: of the two hosts; () for the last rank's pause from F to B.
+    """
 
     ends: tuple[End, ...]
     size: int
@@ -147,7 +153,7 @@ def _delays(run: Run) -> list[tuple[tuple[str, ...], Floats]]:
             target = rank + (1 if op is Op.F else -1)
             if 0 <= target <= last:
                 here = order[target].index((op, microbatch))
-                free = -np.inf
+                free = np.full(len(end), -np.inf)
                 if here:
                     before, number = order[target][here - 1]
                     free = timings.op(before)[1:, target, number, 1]

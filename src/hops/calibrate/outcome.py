@@ -1,6 +1,7 @@
 """What a run came to, simulated or measured: the figures that a prediction is scored on, all from the trace."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,6 @@ from hops.metrics import RunFacts
 from hops.metrics.latency import microbatch_latencies_ns
 from hops.metrics.rates import iteration_times_ns
 from hops.metrics.run import Run, is_action
-from hops.metrics.warmup import find_warmup
 from hops.trace import Stream, Trace
 
 S_PER_NS = 1e-9
@@ -66,9 +66,9 @@ class Outcome:
         return 1 - sum(self.busy_s) / (len(self.busy_s) * self.mean_iteration_s)
 
 
-def measured_outcome(trace: Trace, *, warmup: int | None = None) -> Outcome:
-    """Figures of all iterations after warm-up, which is found in the trace unless it is given."""
-    run = Run.of(trace, RunFacts(warmup_iterations=find_warmup(trace) if warmup is None else warmup))
+def measured_outcome(trace: Trace, *, warmup: int = 0) -> Outcome:
+    """Figures of all iterations but the first `warmup`."""
+    run = Run.of(trace, RunFacts(warmup_iterations=warmup))
     return _outcome(run, iteration_times_ns(run) * S_PER_NS)
 
 
@@ -80,7 +80,7 @@ def simulated_outcome(trace: Trace) -> Outcome:
     return _outcome(first, whole)
 
 
-def _outcome(run: Run, iterations_s: NDArray[np.float64]) -> Outcome:
+def _outcome(run: Run, iterations_s: NDArray[np.floating[Any]]) -> Outcome:
     trace = run.trace
     length = (trace.end_ns - trace.start_ns) * S_PER_NS
     action = is_action(trace)

@@ -4,8 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hops.calibrate.timings import Floats
+
+Bools = NDArray[np.bool_]
+STEP = 1e-4  # of finite differences, in beliefs
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +75,12 @@ def solve(
     *,
     pull: float,
     soft: float,
-    jacobian_groups: Sequence[Sequence[str]] | None = None,
+    rows_of: Callable[[str], Bools] | None = None,
 ) -> Fit:
     """Least squares with bounds; residuals beyond `soft` count linearly (soft L1), beliefs pull with weight `pull`.
 
-    `jacobian_groups`: sets of parameters that can be moved together, since each residual depends on one of a set at
-    most. Deterministic. Needs scipy (extra `calibrate`).
+    `rows_of` tells for each parameter which residuals it can move, None: all; parameters of one kind that move
+    different ones are then varied together. Deterministic. Needs scipy (extra `calibrate`).
     """
     from scipy.optimize import least_squares
 
@@ -84,22 +89,68 @@ def solve(
     )
     names = [each.name for each in parameters]
 
-    def all_residuals(x: Floats) -> Floats:
-        return np.concatenate([residuals(dict(zip(names, x.tolist(), strict=True))), pull * (x - start) / belief])
+    def data(x: Floats) -> Floats:
+        return residuals(dict(zip(names, x.tolist(), strict=True)))
 
+    def with_beliefs(x: Floats) -> Floats:
+        return np.concatenate([data(x), pull * (x - start) / belief])
+
+    def jacobian(x: Floats) -> Floats:
+        slopes = _slopes(data, x, np.where(x + STEP * belief <= high, STEP, -STEP) * belief, colours)
+        return np.concatenate([slopes, np.diag(pull / belief)])
+
+    colours = _colours(names, rows_of, len(data(start)))
     solution = least_squares(
-        all_residuals, start, bounds=(low, high), loss="soft_l1", f_scale=soft, x_scale=belief, method="trf"
-    )
-    data = len(solution.fun) - len(names)
-    spread = float(np.sum(solution.fun[:data] ** 2)) / max(1, data)
-    scaled = solution.jac / np.sqrt(max(spread, 1e-30))
-    scaled[data:] = np.diag(1 / belief)  # a belief is worth one observation of its own spread
-    covariance = np.linalg.pinv(scaled.T @ scaled)
-    errors = np.sqrt(np.diag(covariance))
+        with_beliefs, start, jac=jacobian, bounds=(low, high), loss="soft_l1", f_scale=soft, x_scale=belief,
+        ftol=TOLERANCE, xtol=TOLERANCE,
+    )  # fmt: skip
+    errors, correlations = _uncertainty(solution.fun, jacobian(solution.x), belief)
     return Fit(
         parameters=tuple(parameters),
         values=solution.x,
         errors=errors,
-        correlations=covariance / np.outer(errors, errors),
-        residuals=solution.fun[:data],
+        correlations=correlations,
+        residuals=solution.fun[: -len(names)],
     )
+
+
+Colour = list[tuple[int, Bools]]  # parameters that are varied together, each with the residuals it moves
+
+
+def _colours(names: Sequence[str], rows_of: Callable[[str], Bools] | None, size: int) -> list[Colour]:
+    every = np.ones(size, dtype=np.bool_)
+    if rows_of is None:
+        return [[(place, every)] for place in range(len(names))]
+    kinds: dict[str, Colour] = {}
+    for place, name in enumerate(names):
+        rows = rows_of(name)
+        kind = name if rows.all() else name.split(".")[0]
+        kinds.setdefault(kind, []).append((place, rows))
+    return list(kinds.values())
+
+
+def _slopes(data: Callable[[Floats], Floats], x: Floats, steps: Floats, colours: Sequence[Colour]) -> Floats:
+    """Forward differences, shape (residuals, parameters)."""
+    base = data(x)
+    slopes = np.zeros((len(base), len(x)))
+    for colour in colours:
+        moved = x.copy()
+        for place, _ in colour:
+            moved[place] += steps[place]
+        change = data(moved) - base
+        for place, rows in colour:
+            slopes[rows, place] = change[rows] / steps[place]
+    return slopes
+
+
+def _uncertainty(residuals: Floats, jacobian: Floats, belief: Floats) -> tuple[Floats, Floats]:
+    """Standard errors and correlations at a solution, in first order; a belief counts as an observation of its own.
+
+    Computed in units of the beliefs, since parameters differ by many orders of magnitude.
+    """
+    count = len(belief)
+    variance = float(np.sum(residuals[:-count] ** 2)) / max(1, len(residuals) - 2 * count)
+    scaled = jacobian[:-count] * belief / np.sqrt(max(variance, 1e-30))
+    covariance = np.linalg.inv(scaled.T @ scaled + np.eye(count))
+    spread = np.sqrt(np.diag(covariance))
+    return spread * belief, covariance / np.outer(spread, spread)

@@ -59,10 +59,10 @@ class ReplayedCosts(CostModel):
         return self.times
 
 
-def replay(inputs: RunInputs, trace: Trace, profile: Path) -> Outcome:
+def replay(inputs: RunInputs, trace: Trace, profile: Path, *, warmup: int = 0) -> Outcome:
     """What the engine makes of the run's own times. Raises UsageError for a trace that is no plain 1F1B."""
     setup = build(with_profile(inputs.spec, profile))
-    timings = Timings.of(trace, name=inputs.name)
+    timings = Timings.of(trace, name=inputs.name, warmup=warmup)
     forward = (timings.forward[..., 1] - timings.forward[..., 0]).mean(axis=0)
     backward = (timings.backward[..., 1] - timings.backward[..., 0]).mean(axis=0)
     times = np.stack([forward, backward, backward / 2, backward / 2], axis=1)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from hops.actions import Op
 from hops.errors import UsageError
 from hops.metrics.run import is_action
-from hops.metrics.warmup import find_warmup
 from hops.trace import Stream, Trace
 
 Floats = NDArray[np.float64]
@@ -16,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timings:
-    """Seconds since the start of the trace, warm-up left out.
+    """Seconds since the start of the trace.
 
     Attributes:
         forward, backward: shape (iterations, ranks, microbatches, 2): start and end.
@@ -54,15 +53,14 @@ class Timings:
         return cls(forward=filled[0], backward=filled[1], optimizer=step)
 
     @classmethod
-    def of(cls, trace: Trace, *, name: str) -> "Timings":
-        """The iterations after warm-up. Raises UsageError for a trace that is no plain 1F1B with optimizer steps."""
-        numbers = np.unique(trace.iteration)
-        kept = numbers[find_warmup(trace) :]
+    def of(cls, trace: Trace, *, name: str, warmup: int = 0) -> "Timings":
+        """All iterations but the first `warmup`. Raises UsageError for a trace that is no 1F1B with optimizer steps."""
+        kept = np.unique(trace.iteration)[warmup:]
         found = cls.of_rows(trace.where(np.isin(trace.iteration, kept)))
         for what, array in (("F", found.forward), ("B", found.backward), ("optimizer step", found.optimizer)):
-            if np.isnan(array).any():
+            if not len(kept) or np.isnan(array).any():
                 raise UsageError(
-                    f"{name}: an iteration lacks a {what}, expected F, B and one optimizer step of every microbatch and "
-                    "rank; leave the run out"
+                    f"{name}: an iteration lacks a {what}, expected F, B and one optimizer step of every microbatch "
+                    "and rank; leave the run out"
                 )
         return found

@@ -1,4 +1,4 @@
-"""Validation: predict runs from their inputs, then open their traces and score. Over folders, with several processes."""
+"""Validation: predict runs from their inputs, then open their traces and score; over folders, by several processes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,10 +24,14 @@ DESCRIPTIONS = {**VARIANTS, REPLAY: DESCRIPTION}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """How run folders are read. `inputs` is handed to predictions, `trace` is for scoring alone."""
+    """How run folders are read. `inputs` is handed to predictions, `trace` is for scoring alone.
+
+    `warmup`: leading iterations of traces that are left out.
+    """
 
     inputs: Callable[[Path], RunInputs]
     trace: Callable[[Path], Trace]
+    warmup: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +128,8 @@ def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> Validate
     predicted = {name: predict(inputs, name, profile) for name in variants if name != REPLAY}
     trace = readers.trace(folder)  # opened when all predictions are made
     if REPLAY in variants:
-        predicted[REPLAY] = replay(inputs, trace, profile)
-    measured = measured_outcome(trace)
+        predicted[REPLAY] = replay(inputs, trace, profile, warmup=readers.warmup)
+    measured = measured_outcome(trace, warmup=readers.warmup)
     return ValidatedRun(
         name=inputs.name,
         scenario=scenario(inputs),
@@ -141,7 +145,8 @@ def _calibrate_fold(task: tuple[list[Path], Readers, Path]) -> None:
     from hops.calibrate.observe import observe
 
     folders, readers, file = task
-    write_profile(calibrate([observe(readers.inputs(each), readers.trace(each)) for each in folders]), file)
+    runs = [observe(readers.inputs(each), readers.trace(each), warmup=readers.warmup) for each in folders]
+    write_profile(calibrate(runs), file)
 
 
 def _groups(inputs: RunInputs) -> dict[str, str]:

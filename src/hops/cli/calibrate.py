@@ -13,6 +13,7 @@ def calibrate(
         list[Path], typer.Argument(metavar="RUNS...", help="Run folders, or folders of them; plain 1F1B with traces.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The profile to write (YAML).")],
+    warmup: Annotated[int, typer.Option(min=0, help="Leading iterations of traces to leave out.")] = 0,
     *,
     quiet: QuietOption = False,
 ) -> None:
@@ -23,12 +24,13 @@ def calibrate(
     from hops.calibrate import calibrate as fit
     from hops.calibrate import observe, run_folders
     from hops.cli.console import show
-    from hops.cli.readers import MEGATRON
+    from hops.cli.readers import megatron
     from hops.cost.profile_file import write_profile
     from hops.report.profile import render_profile
 
     folders = [folder for path in runs for folder in run_folders(path)]
-    profile = fit([observe(MEGATRON.inputs(folder), MEGATRON.trace(folder)) for folder in folders])
+    readers = megatron(warmup)
+    profile = fit([observe(readers.inputs(each), readers.trace(each), warmup=warmup) for each in folders])
     write_profile(profile, output)
     if not quiet:
         show(render_profile(profile), f"wrote {output}; a spec uses it by hardware.profile, hops validate by --profile")

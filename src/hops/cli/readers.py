@@ -13,7 +13,9 @@ def _trace(folder: Path) -> Trace:
     return read_run(folder).trace
 
 
-MEGATRON = Readers(inputs=read_inputs, trace=_trace)
+def megatron(warmup: int = 0) -> Readers:
+    """Readers of Megatron-LM run folders."""
+    return Readers(inputs=read_inputs, trace=_trace, warmup=warmup)
 
 
 def profile_file(name: str) -> Path:

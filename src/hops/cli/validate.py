@@ -29,6 +29,10 @@ def validate(
         Path | None,
         typer.Option("--report", metavar="FOLDER", help="Write a report with groups and pictures (Markdown, HTML)."),
     ] = None,
+    warmup: Annotated[
+        int,
+        typer.Option(min=0, help="Leading iterations of traces to leave out, beyond those that were not recorded."),
+    ] = 0,
     jobs: JobsOption = 2,
     *,
     quiet: QuietOption = False,
@@ -39,21 +43,23 @@ def validate(
     from hops.calibrate import cross_validate, run_folders
     from hops.calibrate import validate as validate_runs
     from hops.cli.console import show
-    from hops.cli.readers import MEGATRON, profile_file
+    from hops.cli.readers import megatron, profile_file
     from hops.files import atomic_write
-    from hops.report.validation import render_validation, write_report
+    from hops.report.validation import PICTURE, render_validation, write_report
+    from hops.viz.validation import draw_validation
 
     folders = run_folders(runs)
     if folds:
-        found = cross_validate(folders, MEGATRON, number=folds, seed=seed, jobs=jobs)
+        found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs)
     else:
-        found = validate_runs(folders, MEGATRON, profile_file(profile), jobs=jobs)
+        found = validate_runs(folders, megatron(warmup), profile_file(profile), jobs=jobs)
     if json_file is not None:
         with atomic_write(json_file) as out:
             json.dump(found.to_dict(), out, indent=2, allow_nan=False)
             out.write("\n")
     if report is not None:
         write_report(found, report)
+        draw_validation(found, report / PICTURE)
     if not quiet:
         show(render_validation(found))
         for written in (json_file, report):

@@ -34,7 +34,7 @@ def render_profile(profile: HardwareProfile) -> RenderableType:
 
 def _scaled(name: str, value: float) -> str:
     """With a unit that a reader wants: us for times, GB/s for rates, MB for sizes."""
-    quantity = name.split(".")[0]
+    quantity = name.split(".", maxsplit=1)[0]
     if quantity.endswith("_bytes_per_s"):
         return f"{number(value / 1e9)} GB/s"
     if quantity.endswith("_bytes"):

@@ -10,23 +10,23 @@ from hops.calibrate import DESCRIPTIONS, RunScore, Suite, Validation, suite
 from hops.calibrate.score import MIN_RANKS
 from hops.files import atomic_write
 from hops.report.tables import plain_table
-from hops.viz.validation import draw_validation
 
 _HEADS = (
-    "throughput\nMAPE %",
-    "worst\nrun %",
-    "p50 iter.\nMAPE %",
+    "thr.\nMAPE",
+    "thr.\nmax",
+    "p50\nMAPE",
     "bubble\nMAE pp",
-    "utilis.\nSpearman",
-    "F stage\nMAPE %",
-    "B stage\nMAPE %",
-    "latency\nMAPE %",
+    "util.\nrank r",
+    "F\nMAPE",
+    "B\nMAPE",
+    "latency\nMAPE",
 )
 DEFINITIONS = f"""\
-Throughput is microbatches over the mean iteration, start to start, after warm-up. Bubble is 1 - busy / (ranks x
-iteration), and utilisation is busy / iteration, busy being F and B (not the optimizer step). Spearman is the mean rank
-correlation of ranks' utilisation over runs with at least {MIN_RANKS} ranks. F and B errors are over (run, stage) medians."""
-WORST_SHOWN = 10
+Errors in percent. Throughput (thr.) is microbatches over the mean iteration, start to start. Bubble is 1 - busy /
+(ranks x iteration), and utilisation is busy / iteration, busy being F and B (not the optimizer step). Rank r is
+Spearman's correlation of the ranks' utilisation, mean over runs with at least {MIN_RANKS} ranks. F and B errors are
+over medians of (run, stage)."""
+PICTURE = "validation.png"
 
 
 def render_validation(found: Validation) -> RenderableType:
@@ -39,8 +39,7 @@ def render_validation(found: Validation) -> RenderableType:
 
 
 def write_report(found: Validation, folder: Path) -> None:
-    """Write validation.md, validation.html and validation.png into a folder."""
-    draw_validation(found, folder / "validation.png")
+    """Write validation.md and validation.html into a folder; both show PICTURE, which is drawn beside them."""
     blocks = _blocks(found)
     with atomic_write(folder / "validation.md") as out:
         out.write(_markdown(blocks))
@@ -67,8 +66,10 @@ def _grouped(found: Validation, key: str) -> list[list[str]]:
     rows = [[key, "runs", "variant", *_one_line(_HEADS)]]
     for group in sorted({run.groups[key] for run in found.runs}):
         members = [run for run in found.runs if run.groups[key] == group]
-        for name in found.variants:
-            rows.append([group, str(len(members)), name, *_cells(suite([run.scores[name] for run in members]))])
+        rows += [
+            [group, str(len(members)), name, *_cells(suite([run.scores[name] for run in members]))]
+            for name in found.variants
+        ]
     return rows
 
 

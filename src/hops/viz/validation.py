@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hops.calibrate import RunScore, Validation
-from hops.viz.canvas import picture, picture_format
+from hops.viz.canvas import picture, picture_format, shorten
 from hops.viz.style import ALERT, INK, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ BAND = 0.1  # the shaded band is 10 % to each side
 _COLOURS = ("#1f77b4", "#dd8f14", "#54306e", "#2f9e7d", "#c24a2e", "#6b7178", "#8a6d3b", "#17becf", "#111111")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _NAMED = 2  # the worst runs of a panel are named
+_LONGEST_NAME = 18
 
 
 def draw_validation(found: Validation, path: Path) -> None:
@@ -23,7 +24,7 @@ def draw_validation(found: Validation, path: Path) -> None:
     groups = sorted({run.groups["devices"] for run in found.runs})
     columns = len(found.variants)
     width, rows = PANEL_IN * columns + 0.5, -(-len(groups) // 3)
-    height = PANEL_IN + 1.5 + 0.2 * rows
+    height = PANEL_IN + 0.9 + 0.2 * rows
     with picture(path, width_in=width, height_in=height) as figure:
         title = f"Predicted against measured mean iteration, {len(found.runs)} runs"
         figure.text(0.6 / width, 1 - 0.3 / height, title, fontsize=TITLE_PT, fontweight="bold")
@@ -41,7 +42,7 @@ def _draw_panel(axes: "Axes", found: Validation, variant: str, groups: list[str]
     figures = found.suite(variant)
     scores = [run.scores[variant] for run in found.runs]
     times = [1e3 * each for score in scores for each in _pair(score)]
-    low, high = min(times) / 1.15, max(times) * 1.15
+    low, high = min(times) / 1.3, max(times) * 1.15
     axes.fill_between(
         [low, high],
         [low * (1 - BAND), high * (1 - BAND)],
@@ -75,12 +76,16 @@ def _draw_panel(axes: "Axes", found: Validation, variant: str, groups: list[str]
 
 
 def _name_worst(axes: "Axes", scores: list[RunScore]) -> None:
-    worst = sorted(scores, key=lambda score: -abs(score.throughput_pct))[:_NAMED]
-    for score in worst:
+    """Name the worst runs, but none whose name would lie on another's."""
+    named: list[float] = []
+    for score in sorted(scores, key=lambda score: -abs(score.throughput_pct))[:_NAMED]:
         measured, predicted = _pair(score)
+        if any(abs(measured / other - 1) < BAND for other in named):
+            continue
+        named.append(measured)
         above = predicted > measured
         axes.annotate(
-            score.name.split("_")[0] + "_" + score.name.split("_")[1] if score.name.count("_") else score.name,
+            shorten(score.name, _LONGEST_NAME),
             (1e3 * measured, 1e3 * predicted),
             xytext=(-4, 4) if above else (4, -4),
             textcoords="offset points",

@@ -27,7 +27,7 @@ def read_inputs(folder: Path) -> RunInputs:
 
 
 def read_benchmark(file: Path) -> LinkBenchmark:
-    """One pair of ranks: JSON lines, each a size in MiB and a median in ms at one of both ends; other lines are logs."""
+    """One pair of ranks: JSON lines, each a size in MiB and a median in ms at one of the ends; other lines are logs."""
     match = _PAIR.fullmatch(file.name)
     if match is None:
         raise TraceError(f"{file}: got this name, expected pair_<rank>_<rank>.jsonl")
