@@ -22,13 +22,15 @@ class Breakage:
     def __init__(self, plan: FleetPlan, fleet: Fleet, *, end_ns: int, awaits_return: bool) -> None:
         self.back_ns: dict[Unit, int] = {}
         self.lasting: dict[int, list[Fault]] = {}  # by copy, those that last now
-        self._place = {device: place for place, device in enumerate(fleet.devices)}
+        self.changes = 0  # how often that changed
+        self._devices = fleet.devices
+        places = {device: place for place, device in enumerate(fleet.devices)}
         self._stops: list[tuple[int, Unit, FleetFault]] = []
         self._others: list[tuple[int, int, Fault]] = []  # start, copy, fault
         for each in plan:
             fault = replace(each.fault, end_ns=max(each.fault.start_ns + 1, min(each.fault.end_ns, end_ns)))
             if fault.kind is FaultKind.STOP and not awaits_return:
-                unit = Unit(each.replica, self._place[fault.target])
+                unit = Unit(each.replica, places[fault.target])
                 self._stops.append((fault.start_ns, unit, FleetFault(replica=each.replica, fault=fault)))
             else:
                 self._others.append((fault.start_ns, each.replica, fault))
@@ -46,6 +48,7 @@ class Breakage:
             self._coming[copy].pop()
             if fault.end_ns > now_ns:
                 self.lasting.setdefault(copy, []).append(fault)
+                self.changes += 1
         struck = []
         while self._next_stop < len(self._stops) and self._stops[self._next_stop][0] <= now_ns:
             _, unit, found = self._stops[self._next_stop]
@@ -92,20 +95,22 @@ class Breakage:
 
     def _end_lasting(self, now_ns: int) -> None:
         for copy in list(self.lasting):
-            left = [fault for fault in self.lasting[copy] if fault.end_ns > now_ns]
-            if left:
-                self.lasting[copy] = left
-            else:
-                del self.lasting[copy]
+            self._keep(copy, [fault for fault in self.lasting[copy] if fault.end_ns > now_ns])
 
     def _replaced(self, unit: Unit) -> None:
         """A device that stopped comes back, or is replaced, healthy."""
-        faults = self.lasting.pop(unit.replica, [])
-        left = [
-            fault for fault in faults if not (fault.kind is FaultKind.SLOW and self._place[fault.target] == unit.device)
-        ]
-        if left:
-            self.lasting[unit.replica] = left
+        name = self._devices[unit.device]
+        faults = self.lasting.get(unit.replica, [])
+        self._keep(unit.replica, [each for each in faults if (each.kind, each.target) != (FaultKind.SLOW, name)])
+
+    def _keep(self, copy: int, faults: list[Fault]) -> None:
+        """These are left of what lasts in a copy."""
+        if len(faults) == len(self.lasting.get(copy, ())):
+            return
+        self.changes += 1
+        self.lasting[copy] = faults
+        if not faults:
+            del self.lasting[copy]
 
 
 def blocks(fault: Fault) -> bool:

@@ -15,7 +15,7 @@ from hops.goodput.breakage import Breakage, blocks, downtime_ns
 from hops.goodput.fleet import Fleet, FleetPlan
 from hops.goodput.ledger import Cause, Ledger
 from hops.goodput.outcome import LifeStory
-from hops.goodput.paces import Draws, Group, Paces, Touched
+from hops.goodput.paces import Draws, Group, Paces, Touched, conditions
 from hops.goodput.recovery.base import Recovery, RecoveryPolicy, Situation, Unit, Variant
 from hops.goodput.saver import NEVER, Saver
 from hops.goodput.settings import RecoveryTimes
@@ -52,6 +52,7 @@ class Life:
         self.lost_iterations: Counter[str] = Counter()
         self.in_progress = False  # whether an iteration was under way at the interruption
         self.history: list[tuple[int, dict[Cause, int]]] = []
+        self._grouped: tuple[object, list[Group]] = (None, [])
 
     def run(self) -> LifeStory:
         """Live up to the horizon."""
@@ -127,7 +128,7 @@ class Life:
                 found[copy] = self.paces.touched(self._variant(copy), faults, number)
             if rest is None:
                 missing = len(self.layout.dropped)
-                rest = self.paces.draw(self._groups(without=frozenset(todo)), 1, missing, self.rng)
+                rest = self.paces.draw(self._group(frozenset(todo)), 1, missing, self.rng)
             length = max(float(rest.actual[0]), *(each.actual_ns for each in found.values()))
         assert rest is not None, "a touched iteration has a copy in which something changes"
         failed = {copy: each.failed_ns for copy, each in found.items() if each.failed_ns is not None}
@@ -190,17 +191,23 @@ class Life:
         return self._of_used(copy, tuple(self.breakage.lasting.get(copy, ())))
 
     def _blocked(self) -> bool:
-        return any(blocks(fault) for copy in self.breakage.lasting if self._runs(copy) for fault in self._lasting(copy))
+        return any(blocks(fault) for group in self._groups() for fault in group.faults)
 
     def _has_stop(self, copy: int) -> bool:
         return any(fault.kind is FaultKind.STOP for fault in self.breakage.from_now(copy, self.now_ns))
 
-    def _groups(self, without: frozenset[int] = frozenset()) -> list[Group]:
-        alone = {copy for copy in (*self.breakage.lasting, *self.layout.special) if self._runs(copy)} | without
-        groups = [
-            Group(count=1, variant=self._variant(copy), faults=self._lasting(copy)) for copy in sorted(alone - without)
-        ]
-        alike = self.fleet.replicas - len(self.layout.dropped) - len(alone)
+    def _groups(self) -> list[Group]:
+        """All copies, those that are alike together; worked out anew when something has changed."""
+        state = (self.breakage.changes, self.layout, self.out)
+        if self._grouped[0] != state:
+            self._grouped = (state, self._group(frozenset()))
+        return self._grouped[1]
+
+    def _group(self, without: frozenset[int]) -> list[Group]:
+        differ = {copy for copy in (*self.breakage.lasting, *self.layout.special) if self._runs(copy)} - without
+        kinds = Counter((self._variant(copy), conditions(self._lasting(copy))) for copy in sorted(differ))
+        groups = [Group(count=count, variant=variant, faults=faults) for (variant, faults), count in kinds.items()]
+        alike = self.fleet.replicas - len(self.layout.dropped) - len(differ | without)
         return [*groups, Group(count=alike, variant=self.layout.common)] if alike else groups
 
     def _draw(self, span_ns: int) -> Draws:

@@ -1,6 +1,6 @@
 """How long iterations take under every condition that occurs: simulated once per condition, then drawn from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,15 +8,16 @@ import numpy as np
 from hops.faults import FOREVER, Fault, FaultKind, FaultPlan
 from hops.goodput.pipeline import Pipeline, length_ns
 from hops.goodput.recovery.base import PLAIN, Variant
-from hops.goodput.spread import Floats, Spread
+from hops.goodput.spread import Floats, Ints, Spread
 
 Condition = tuple[Variant, tuple[Fault, ...]]
+FEWER = 12  # iterations simulated per condition with faults
 _STRIDE = 1_000_003  # between the seeds of touched iterations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Copies that are alike: how many, how their pipeline differs from the spec's, what is slow in it."""
+    """Copies that are alike: how many, how their pipeline differs from the spec's, what lasts (`conditions`)."""
 
     count: int
     variant: Variant = PLAIN
@@ -58,14 +59,26 @@ class Paces:
             return None
         return self.spread(variant).mean_ns / 1e9
 
-    def spread(self, variant: Variant = PLAIN, faults: Sequence[Fault] = ()) -> Spread:
-        """Iteration times while these faults last (their times do not matter)."""
-        lasting = tuple(sorted((replace(each, start_ns=0, end_ns=FOREVER, cause="") for each in faults), key=_order))
-        key = (variant, lasting)
+    def spread(self, variant: Variant = PLAIN, faults: tuple[Fault, ...] = ()) -> Spread:
+        """Iteration times while these faults (`conditions`) last.
+
+        Without faults: from all samples. With faults: the same shape, longer by the ratio of `FEWER` iterations with
+        and without them, which have the same draws, so that the ratio hardly scatters.
+        """
+        key = (variant, faults)
         if key not in self._spreads:
-            lengths = self._pipeline(variant).lengths_ns(self._samples, self._seed, FaultPlan(faults=lasting))
-            self._spreads[key] = Spread.of(lengths)
+            if not faults:
+                self._spreads[key] = Spread.of(self._lengths(variant, self._samples))
+            elif self._samples == 1:
+                self._spreads[key] = Spread.of(self._lengths(variant, 1, faults))
+            else:
+                few = min(FEWER, self._samples)
+                ratio = self._lengths(variant, few, faults).sum() / self._lengths(variant, few).sum()
+                self._spreads[key] = self.spread(variant).longer(float(ratio))
         return self._spreads[key]
+
+    def _lengths(self, variant: Variant, samples: int, faults: tuple[Fault, ...] = ()) -> Ints:
+        return self._pipeline(variant).lengths_ns(samples, self._seed, FaultPlan(faults=faults))
 
     def draw(self, groups: Sequence[Group], count: int, missing: int, rng: np.random.Generator) -> Draws:
         """`count` iterations of the fleet: the slowest copy decides.
@@ -106,6 +119,11 @@ class Paces:
         pipeline = self._pipeline_of(variant)
         assert pipeline is not None, "policies lay out only what can run"
         return pipeline
+
+
+def conditions(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Faults that last all the time and differ in nothing but what they do, in one order."""
+    return tuple(sorted((replace(each, start_ns=0, end_ns=FOREVER, cause="") for each in faults), key=_order))
 
 
 def _order(fault: Fault) -> tuple[int, str, str, int]:

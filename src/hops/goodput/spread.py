@@ -46,8 +46,19 @@ class Spread:
         inner[beyond] = ordered[-1] + deviation * (scores - normal.inv_cdf(last))
         return cls(float(ordered.mean()), inner)
 
+    @property
+    def steady(self) -> bool:
+        """Whether all iterations take the same time."""
+        return bool(self.quantiles_ns[0] == self.quantiles_ns[-1])
+
+    def longer(self, factor: float) -> "Spread":
+        """The same shape, every time `factor` times as long."""
+        return Spread(self.mean_ns * factor, self.quantiles_ns * factor)
+
     def slowest(self, uniforms: Floats, count: int) -> Floats:
         """Iteration times of the slowest of `count` pipelines, one per uniform draw from (0, 1)."""
+        if self.steady:
+            return np.full(len(uniforms), self.mean_ns)
         knots = -np.log(-np.expm1(np.log(uniforms) / count))
         found: Floats = np.interp(knots, _KNOTS, self.quantiles_ns)
         return found
