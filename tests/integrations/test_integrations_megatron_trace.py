@@ -19,7 +19,7 @@ from hops.actions import Op
 from hops.api import loads, simulate
 from hops.errors import TraceError, UsageError
 from hops.integrations import read_trace
-from hops.integrations.megatron import read_launch, read_run, spec_text
+from hops.integrations.megatron import read_run, spec_text
 from hops.schedule import detect, freeze
 from hops.trace import COLUMNS, Stream
 
@@ -319,9 +319,9 @@ def test_memory_grows_by_less_than_a_third_of_the_text(tmp_path):
 def test_the_simulated_program_is_the_measured_order_in_all_recorded_runs():
     """On every rank of every iteration; and what was recorded has the shape that was launched."""
     for folder in recorded_runs():
-        launch = read_launch(folder)
-        measured = read_run(folder).trace
-        simulated_order = freeze(simulate(loads(spec_text(launch, iterations=1))).trace)
+        run = read_run(folder)
+        measured = run.trace
+        simulated_order = freeze(simulate(loads(spec_text(run.launch, iterations=1))).trace)
         found = detect(measured)
         assert found.program == simulated_order, folder.name
         assert (found.iterations, found.others) == (measured.num_iterations, ()), folder.name

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -180,26 +181,22 @@ def _ms(value: float) -> str:
 
 
 def _gaps(found: Audit) -> Table:
-    """Neighbouring stages in both directions, then time between actions of a rank."""
-    table = plain_table("gap ms", "forward", "waits", "backward", "waits")
-    pairs: dict[tuple[int, int], dict[bool, GapTimes]] = {}
-    own: dict[int, GapTimes] = {}
+    """Messages between neighbouring ranks in both directions, then time between actions of a rank."""
+    table = plain_table("gap ms", "to higher rank", "waits", "to lower rank", "waits")
+    links: dict[tuple[int, int], tuple[list[GapTimes], list[GapTimes]]] = {}
     for gap in found.gaps:
-        if gap.source == gap.target:
-            own[gap.source] = gap
-            continue
         ends = (gap.source, gap.target)
-        pairs.setdefault((min(ends), max(ends)), {})[gap.op == Op.F.name] = gap
-    for (low, high), both in sorted(pairs.items()):
-        cells = [cell for forward in (True, False) for cell in _gap(both.get(forward))]
-        table.add_row(f"rank {low} - {high}", *cells)
+        if gap.source != gap.target:
+            links.setdefault((min(ends), max(ends)), ([], []))[gap.source > gap.target].append(gap)
+    for (low, high), (down, up) in sorted(links.items()):
+        for place, pair in enumerate(zip_longest(down, up)):  # two lines where both ways carry two ops
+            name = "" if place else f"rank {low} - {high}"
+            table.add_row(name, *(cell for gap in pair for cell in _gap(gap)))
+    own = [f"{gap.source}: {_ms(gap.times.median_ms)}" for gap in found.gaps if gap.source == gap.target]
     if own:
-        table.caption = "between actions of one rank: " + ", ".join(
-            f"{rank}: {_ms(gap.times.median_ms)}" for rank, gap in sorted(own.items())
-        )
-        table.caption_justify = "left"
+        table.caption, table.caption_justify = f"between actions of one rank: {', '.join(own)}", "left"
     return table
 
 
 def _gap(gap: GapTimes | None) -> tuple[str, str]:
-    return ("-", "0") if gap is None else (_spread(gap.times), str(gap.times.count))
+    return ("-", "0") if gap is None else (f"{gap.op} {_spread(gap.times)}", str(gap.times.count))
