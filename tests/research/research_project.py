@@ -1,6 +1,7 @@
 """A project in miniature: a real git repository whose model is one file, whose runs are one number each."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import traceback
 from dataclasses import replace
 from pathlib import Path
 
-from hops.research import Data, Limits, Settings, initialise
+from hops.research import Data, Folder, Limits, Settings, initialise
 
 EVALUATE = (Path(__file__).parent / "evaluate.sh").read_text()
 TESTS = "if grep -q untested model/model.txt; then echo a test fails; exit 1; fi\n"
@@ -35,15 +36,21 @@ def make_runs(folder, layers):
 
 
 class Project:
-    """The repository, its data, and a research folder in it."""
+    """The repository, its data, and a place for a research folder in it."""
 
     def __init__(self, place):
         self.place = place
         self.root = place / "project"
         self.research = self.root / "research"
-        self.train = make_runs(place / "runs/train", (1, 2, 4, 8))
-        self.diagnostic = make_runs(place / "runs/diagnostic", (3, 5))
-        self.sealed = make_runs(place / "vault/sealed", (6, 7, 16))
+        self.train = place / "runs/train"
+        self.diagnostic = place / "runs/diagnostic"
+        self.sealed = place / "vault/sealed"
+
+    def make(self):
+        """Make it all but the research folder."""
+        make_runs(self.train, (1, 2, 4, 8))
+        make_runs(self.diagnostic, (3, 5))
+        make_runs(self.sealed, (6, 7, 16))
         (self.root / "model").mkdir(parents=True)
         (self.root / "tests").mkdir()
         git(self.root, "init", "--quiet", "--template=", "--initial-branch", "main")
@@ -55,6 +62,16 @@ class Project:
         self.write_model(FIRST)
         git(self.root, "add", "--all")
         git(self.root, "commit", "--quiet", "-m", "first model")
+        return self
+
+    def copy(self, place):
+        """The same at another place, research folder and all."""
+        copied = Project(place)
+        shutil.copytree(self.place, place, dirs_exist_ok=True)
+        settings = copied.research / "research.toml"
+        if settings.exists():
+            settings.write_text(settings.read_text().replace(str(self.place), str(place)))
+        return copied
 
     def settings(self, **changes):
         settings = Settings(
@@ -68,7 +85,10 @@ class Project:
         return replace(settings, **changes)
 
     def start(self, **changes):
-        return initialise(self.research, self.settings(**changes))
+        """Its research folder, made unless it was copied."""
+        if not self.research.exists():
+            initialise(self.research, self.settings(**changes))
+        return Folder.open(self.research)
 
     def start_sealed(self):
         settings = self.settings()

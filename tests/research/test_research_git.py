@@ -3,15 +3,15 @@
 import os
 
 import pytest
-from research_project import FIRST, Project, git
+from research_project import FIRST, git
 
 from hops.research import ResearchError
 from hops.research.git import Git, blob_name
 
 
 @pytest.fixture
-def project(tmp_path):
-    return Project(tmp_path)
+def project(fresh):
+    return fresh
 
 
 @pytest.fixture

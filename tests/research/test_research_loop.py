@@ -3,19 +3,14 @@
 from pathlib import Path
 
 import pytest
-from research_project import BEST, BETTER, FIRST, WORSE, Project, git
+from research_project import BEST, BETTER, FIRST, WORSE, git
 
-from hops.research import Folder, ResearchError, initialise, run_loop
+from hops.research import Data, Folder, ResearchError, initialise, run_loop
 from hops.research.journal import Accepted, Baseline, Rejected
 from hops.research.seal import Seal
 from hops.research.states import AgentRuns, Idle
 
 ACCEPT = f"printf {BETTER!r} > model/model.txt"
-
-
-@pytest.fixture
-def project(tmp_path):
-    return Project(tmp_path)
 
 
 def loop(folder, command, iterations=1, **options):
@@ -30,13 +25,13 @@ def left_behind(folder):
     return list((folder.root / "worktrees").iterdir())
 
 
-def test_init_makes_readable_files_and_measures_the_baseline(project):
-    before = project.fingerprint()
-    folder = project.start()
-    assert project.fingerprint() == before, "the folder ignores itself"
+def test_init_makes_readable_files_and_measures_the_baseline(fresh):
+    before = fresh.fingerprint()
+    folder = fresh.start()
+    assert fresh.fingerprint() == before, "the folder ignores itself"
     (baseline,) = folder.journal.entries()
     assert isinstance(baseline, Baseline)
-    assert baseline.commit == git(project.root, "rev-parse", "HEAD")
+    assert baseline.commit == git(fresh.root, "rev-parse", "HEAD")
     assert baseline.figures == folder.golden().figures
     assert baseline.figures["throughput_mape_pct"] == pytest.approx(
         100 * sum(3 / (1 + 2 * n) for n in (1, 2, 4, 8)) / 4
@@ -51,23 +46,23 @@ def test_init_makes_readable_files_and_measures_the_baseline(project):
     assert left_behind(folder) == []
 
 
-def test_init_refuses_what_exists_and_leaves_nothing_of_what_fails(project):
-    project.start()
+def test_init_refuses_what_exists_and_leaves_nothing_of_what_fails(fresh):
+    fresh.start()
     with pytest.raises(ResearchError, match=r"research exists already; name another folder with --folder"):
-        project.start()
-    (project.root / "evaluate.sh").write_text("echo no model here; exit 1")
-    git(project.root, "commit", "-qam", "break it")
+        initialise(fresh.research, fresh.settings())
+    (fresh.root / "evaluate.sh").write_text("echo no model here; exit 1")
+    git(fresh.root, "commit", "-qam", "break it")
     with pytest.raises(ResearchError, match=r"(?s)the baseline cannot be measured: .*exit code 1.*no model here"):
-        initialise(project.root / "second", project.settings())
-    assert not list(project.root.glob("*second*"))
+        initialise(fresh.root / "second", fresh.settings())
+    assert not list(fresh.root.glob("*second*"))
 
 
-def test_a_run_may_be_in_one_split_only(project):
-    content = (project.train / "run_2/run.txt").read_bytes()
-    (project.diagnostic / "run_3/run.txt").write_bytes(content)
+def test_a_run_may_be_in_one_split_only(fresh):
+    content = (fresh.train / "run_2/run.txt").read_bytes()
+    (fresh.diagnostic / "run_3/run.txt").write_bytes(content)
     with pytest.raises(ResearchError, match=r"diagnostic run run_3 has the same content as train run run_2"):
-        project.start()
-    assert not project.research.exists()
+        fresh.start()
+    assert not fresh.research.exists()
 
 
 def test_a_better_model_is_committed_and_becomes_the_baseline(project):
@@ -204,7 +199,6 @@ def test_tolerances_baseline_journal_splits_and_data_are_put_back(project, scrip
     assert not (folder.root / "splits/test.txt").exists()
     assert not (folder.root / "data/train/run_9").exists()
     assert project.model() == FIRST
-    assert loop(folder, project.proposes(BETTER))[0].accepted == 1
 
 
 def test_what_the_candidates_own_code_changes_while_it_is_measured_is_put_back(project):
@@ -297,16 +291,14 @@ def test_a_research_folder_may_lie_elsewhere(project):
     git(project.root, "worktree", "add", "-q", "-b", "side", "../side")
     folder = initialise(project.place / "side/deep/er", project.settings())
     assert folder.settings.repository == "../.."
-    assert loop(folder, project.proposes(BETTER))[0].accepted if len(git(project.root, "worktree", "list")) else False
+    assert loop(folder, project.proposes(BETTER))[0].accepted == 1
     assert (project.place / "side/model/model.txt").read_text() == BETTER
     assert project.model() == FIRST, "another worktree of the same repository stays"
 
 
 def test_there_is_a_seal_only_where_a_test_split_is(project):
     assert project.start().seal() is None
-    other = initialise(
-        project.root / "other",
-        project.settings(data=type(project.settings().data)(train=str(project.train), test=str(project.sealed))),
-    )
+    data = Data(train=str(project.train), test=str(project.sealed))
+    other = initialise(project.root / "other", project.settings(data=data))
     assert other.seal() == Seal(folder=Path(project.sealed), digests=other.seal().digests)
     assert len(other.seal().digests) == 3

@@ -4,16 +4,16 @@
 or when this process's standard input closes (its parent closed it, or died of kill -9), the command's process group
 and, on Linux, everything that descends from it is killed. Exit code: the command's own, 128 + signal if it was killed,
 127 if it could not be started.
+
+It runs for every command of the loop, so it forks by hand: `subprocess` and `pathlib` would double its start-up time.
 """
 
 import ctypes
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 1.0
@@ -28,26 +28,82 @@ def adopt_orphans() -> None:
 
 def children() -> list[int]:
     """Our children as Linux lists them; elsewhere none, and the process group must do."""
-    path = Path(f"/proc/self/task/{os.getpid()}/children")
-    return [int(pid) for pid in path.read_text(encoding="ascii").split()] if path.exists() else []
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+            return [int(pid) for pid in file.read().split()]
+    except FileNotFoundError:
+        return []
 
 
-def signal_group(group: int, number: int) -> bool:
+def start(stdin_file: str, output_file: str, command: list[str]) -> int:
+    """Start the command in a session and group of its own; gives its process id."""
+    given = os.open(stdin_file, os.O_RDONLY)
+    output = os.open(output_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    child = os.fork()
+    if child:
+        os.close(given)
+        os.close(output)
+        return child
+    os.setsid()
+    for source, target in ((given, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    try:
+        os.execvp(command[0], command)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"cannot start {command[0]}: {error.strerror}\n".encode())
+    os._exit(NOT_STARTED)
+
+
+def reap_others(command: int) -> int | None:
+    """Take leave of every child that has ended; gives the command's status if it is among them."""
+    found = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == command:
+            found = status
+
+
+def wait(command: int, ended: int) -> int | None:
+    """The command's status once it has ended, or None once our standard input has closed."""
+    while True:
+        status = reap_others(command)
+        if status is not None:
+            return status
+        ready, _, _ = select.select([0, ended], [], [])
+        if ended in ready:
+            os.read(ended, 4096)
+        if 0 in ready and not os.read(0, 1):
+            return None
+
+
+def signal_group(group: int, number: int) -> None:
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
-        return False
-    return True
+        return
 
 
-def end(group: int, process: "subprocess.Popen[bytes]") -> None:
-    """Ask the group to end, then make it, then what has left the group."""
-    asked = process.poll() is None and signal_group(group, signal.SIGTERM)
+def stop(command: int) -> int:
+    """Ask the command's group to end, then make it; gives the command's status."""
+    signal_group(command, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
-    while asked and process.poll() is None and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        status = reap_others(command)
+        if status is not None:
+            return status
         time.sleep(0.01)
+    signal_group(command, signal.SIGKILL)
+    return os.waitpid(command, 0)[1]
+
+
+def sweep(group: int) -> None:
+    """Kill what is left of the group, then what has left the group."""
     signal_group(group, signal.SIGKILL)
-    process.wait()
     while left := children():
         for pid in left:
             os.kill(pid, signal.SIGKILL)  # ours until waited for, so the number cannot be another's
@@ -57,26 +113,16 @@ def end(group: int, process: "subprocess.Popen[bytes]") -> None:
 def main(stdin_file: str, output_file: str, command: list[str]) -> int:
     """Run the command to its end or ours."""
     adopt_orphans()
-    done_read, done_write = os.pipe()
-    os.set_blocking(done_write, False)
-    signal.set_wakeup_fd(done_write, warn_on_full_buffer=False)
+    ended, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    with Path(stdin_file).open("rb") as given, Path(output_file).open("ab") as output:
-        try:
-            process = subprocess.Popen(  # noqa: S603
-                command, stdin=given, stdout=output, stderr=output, start_new_session=True
-            )
-        except OSError as error:
-            output.write(f"cannot start {command[0]}: {error.strerror}\n".encode())
-            return NOT_STARTED
-    while process.poll() is None:
-        ready, _, _ = select.select([sys.stdin.fileno(), done_read], [], [])
-        if sys.stdin.fileno() in ready and not os.read(sys.stdin.fileno(), 1):
-            break
-        if done_read in ready:
-            os.read(done_read, 4096)
-    end(process.pid, process)
-    code = process.returncode
+    child = start(stdin_file, output_file, command)
+    status = wait(child, ended)
+    if status is None:
+        status = stop(child)
+    sweep(child)
+    code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
 
 
