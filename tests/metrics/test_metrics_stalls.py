@@ -11,8 +11,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pipelines import one_f_one_b, simulate
 
+from hops import api
 from hops.actions import Op
 from hops.metrics import Piece, Robust, Run, RunFacts, Term, critical_paths, find_stalls, find_warmup
+from hops.trace import Stream
 
 MS = 1_000_000
 ITERATIONS = 18
@@ -109,3 +111,24 @@ def test_spread_is_the_standard_deviation_of_normal_values_and_outliers_do_not_m
     values[:4000] = 1000
     assert Robust.of(values).spread == pytest.approx(2, rel=0.4)
     assert Robust.of(values).median == pytest.approx(10, rel=0.1)
+
+
+LOSSY = """
+simulation: {iterations: 40, seed: 5}
+pipeline:
+  stage_times: {forward: 2 ms, backward: 4 ms, message: 1 MiB}
+  microbatches: 6
+hardware:
+  nodes: [{count: 3, devices: [l4]}]
+  interconnect: {bandwidth: 25 Gbit/s, latency: 20 us, stall: {probability: 0.005, extra: 40 ms}}
+"""
+
+
+def test_messages_that_stall_are_found_with_their_link():
+    trace = api.simulate(api.loads(LOSSY)).trace
+    late = trace.where((trace.stream == Stream.MESSAGE) & (trace.duration_ns > 30 * MS))
+    put = {(row[0], Piece.MESSAGE, row[1], row[2]) for row in zip(late.iteration, late.rank, late.peer, strict=True)}
+    found = {(stall.iteration, stall.term.piece, stall.term.rank, stall.term.peer) for stall in stalls_of(trace)}
+    assert len(found) >= 3
+    assert found <= put
+    assert {number for number, *_ in found} == {number for number, *_ in put}
