@@ -61,7 +61,7 @@ class Disturbances:
         faults: the plan and whom it concerns.
         links: names of the network's links, then of those that only reductions cross.
         reduction_links[rank]: indices into `links` of what the rank's gradient reduction crosses.
-        rank_pace, link_pace: by rank and by link.
+        rank_pace, link_pace: by rank and by link; None: never slow.
         link_down: by link, its down windows (start, end), merged and in order.
         changes: (moment, what breaks or returns), in order of time.
     """
@@ -69,8 +69,8 @@ class Disturbances:
     faults: Faults
     links: tuple[str, ...]
     reduction_links: tuple[tuple[int, ...], ...]
-    rank_pace: tuple[Pace, ...]
-    link_pace: tuple[Pace, ...]
+    rank_pace: tuple[Pace | None, ...]
+    link_pace: tuple[Pace | None, ...]
     link_down: tuple[tuple[tuple[int, int], ...], ...]
     changes: list[tuple[int, Change]] = field(repr=False)
 
@@ -150,11 +150,6 @@ def _steps(faults: Sequence[Fault]) -> list[tuple[int, float]]:
     ]
 
 
-def _pace(steps: Iterable[tuple[int, float]]) -> Pace:
-    by_time = dict(_from_zero(steps))
-    return Pace(tuple(by_time), tuple(by_time.values()))
-
-
-def _from_zero(steps: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
-    yield 0, 1.0
-    yield from steps
+def _pace(steps: Sequence[tuple[int, float]]) -> Pace | None:
+    by_time = {0: 1.0, **dict(steps)}
+    return Pace(tuple(by_time), tuple(by_time.values())) if steps else None

@@ -46,6 +46,7 @@ class Disturbed(Run):
         names = (link.name for link in network.links)
         self._disturbances = Disturbances.compile(settings.faults, len(self._ranks), names)
         self._changes = iter(self._disturbances.changes)
+        self._all_up = True
         self._rank_down = bytearray(len(self._ranks))
         self._link_down = bytearray(len(self._disturbances.links))
         self._work: list[Work | None] = [None] * len(self._ranks)
@@ -118,9 +119,10 @@ class Disturbed(Run):
             return
         now = self.loop.now
         work.start_ns, work.turn = now, work.turn + 1
-        found = self._disturbances
-        paces = [*(found.rank_pace[rank] for rank in work.ranks), *(found.link_pace[link] for link in work.links)]
-        self.loop.at(end_of(now, work.length_ns, paces), self._end, work, work.turn)
+        paces = [pace for rank in work.ranks if (pace := self._disturbances.rank_pace[rank])]
+        paces += [pace for link in work.links if (pace := self._disturbances.link_pace[link])]
+        end = end_of(now, work.length_ns, paces) if paces else now + work.length_ns
+        self.loop.at(end, self._end, work, work.turn)
 
     def _end(self, work: Work, turn: int) -> None:
         if turn != work.turn:
@@ -202,6 +204,7 @@ class Disturbed(Run):
             self._link_down[link] = 1
         if not change.ranks_down and not change.links_down:
             return
+        self._all_up = False
         waiting = list(self._waiting)
         for message in [each for each in self._under_way if self._is_blocked(each)]:
             self._lose_message(message)
@@ -221,6 +224,7 @@ class Disturbed(Run):
             self.loop.wake(rank)
         for link in change.links_up:
             self._link_down[link] = 0
+        self._all_up = not any(self._rank_down) and not any(self._link_down)
         if not change.ranks_up and not change.links_up:
             return
         for work in self._all_work():
@@ -234,6 +238,8 @@ class Disturbed(Run):
         return list(dict.fromkeys(work for work in self._work if work is not None))
 
     def _is_blocked(self, item: Work | Message) -> bool:
+        if self._all_up:
+            return False
         ranks, links = self._rank_down, self._link_down
         return any(ranks[rank] for rank in item.ranks) or any(links[link] for link in item.links)
 
