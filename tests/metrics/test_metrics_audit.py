@@ -121,8 +121,3 @@ def test_an_audit_is_plain_json():
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert {"iterations", "wall", "parts", "ops", "gaps", "stalls", "critical_path"} <= set(plain)
     assert sum(term["mean_ms"] for term in plain["critical_path"]) == pytest.approx(np.mean(found.walls_ms))
-
-
-def test_the_typical_iteration_is_the_one_nearest_to_the_median():
-    trace = simulate(gpipe(2, 2), lambda a, n: (9 if n == 1 else 2 + n) * MS, iterations=4)
-    assert audit(run_of(trace)).typical_iteration == 2

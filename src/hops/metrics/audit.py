@@ -94,12 +94,6 @@ class Audit:
     stalls: tuple[Stall, ...]
     paths: Paths
 
-    @property
-    def typical_iteration(self) -> int:
-        """Number of the iteration whose time is nearest to the median; the first such."""
-        distance = np.abs(np.asarray(self.walls_ms) - self.wall.median_ms)
-        return self.iterations[int(np.argmin(distance))]
-
     def to_dict(self) -> dict[str, Any]:
         """Nested dicts and lists of numbers, text and None."""
         means = (self.paths.spent_ns.mean(axis=0) / NS_PER_MS).tolist()
