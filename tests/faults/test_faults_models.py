@@ -1,6 +1,8 @@
 """Fault models against theory: availability, Poisson counts, and draws that other things do not move."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,7 +226,9 @@ def test_kinds_that_a_target_cannot_suffer_are_refused(family, kind, message):
 def test_a_rate_that_would_never_end_is_refused(monkeypatch):
     monkeypatch.setattr("hops.faults.draw.MOST_FAULTS", 1_000)
     model = Renewal(between=Constant(value=1e-9), repair=Constant(value=0.0))
-    with pytest.raises(UsageError, match=r"more than 1,000 faults in 11.6 d \(stops\); raise the time between failures"):
+    with pytest.raises(
+        UsageError, match=r"more than 1,000 faults in 11.6 d \(stops\); raise the time between failures"
+    ):
         draw_plan([stops(model, hosts(1))], 0, 1e6)
 
 
@@ -260,3 +264,20 @@ def test_stragglers_of_megascale_are_slow_for_good():
 def test_every_preset_names_its_paper(preset):
     assert "arXiv 2" in preset.source
     assert preset.title
+
+
+def test_the_page_about_faults_names_every_preset_and_its_paper():
+    page = (Path(__file__).parents[2] / "docs/explanation/faults.md").read_text(encoding="utf-8")
+    for name, preset in PRESETS.items():
+        (paper,) = re.findall(r"arXiv (\d{4}\.\d{5})", preset.source)
+        assert any(f"`{name}`" in line and paper in line for line in page.splitlines())
+
+
+def test_the_spec_on_the_page_about_faults_loads(tmp_path):
+    from hops.config import loads
+
+    page = (Path(__file__).parents[2] / "docs/explanation/faults.md").read_text(encoding="utf-8")
+    section = page.split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "spot.csv").write_text("time,event,node\n3600,remove,node0\n7200,add,node0\n")
+    spec = f"pipeline: {{model: gpt2, microbatches: 8}}\nhardware: {{nodes: [{{count: 2, devices: [l4]}}]}}\n{section}"
+    assert len(loads(spec, folder=tmp_path).failure.models) == 6
