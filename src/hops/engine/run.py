@@ -7,21 +7,20 @@ A rank looks for work only when it becomes idle or something arrives for it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import numpy as np
-
 from hops.actions import Action, Op
 from hops.cluster import Network
 from hops.cost import CostModel
 from hops.engine.iteration import Iteration, draw_delays, draw_durations
 from hops.engine.links import Links
 from hops.engine.loop import Loop
+from hops.engine.meta import message_sizes, trace_meta
 from hops.engine.orders import Order
 from hops.engine.recorder import Recorder
 from hops.engine.settings import Settings
 from hops.engine.step import Step
 from hops.engine.wiring import Wiring
 from hops.errors import StalledError
-from hops.trace import LinkMeta, Stream, Trace, TraceMeta
+from hops.trace import Stream, Trace
 
 _COMPUTE, _MESSAGE = int(Stream.COMPUTE), int(Stream.MESSAGE)
 
@@ -43,9 +42,8 @@ class Run(ABC):
         self.steps: dict[int, Step] = {}
         self.gone: dict[int, int] = {}  # how many ranks are through with an iteration
         self.current: list[Iteration] = []
-        self.message_bytes = [
-            [costs.message_bytes(stage, op) for op in (Op.F, Op.B, Op.I)] for stage in range(wiring.shape.num_stages)
-        ]
+        self.sizes = message_sizes(costs)
+        self.message_bytes: list[list[int]] = self.sizes.tolist()
 
     def run(self) -> Trace:
         """Simulate all iterations. Raises StalledError if ranks still wait when nothing is left to happen."""
@@ -60,7 +58,8 @@ class Run(ABC):
     def trace(self) -> Trace:
         """What has happened."""
         self.current.clear()  # what iterations hold is not needed any more
-        return self.recorder.trace(self._meta(), np.asarray(self.message_bytes, dtype=np.int64))
+        meta = trace_meta(self.wiring.shape, self.network, self.settings)
+        return self.recorder.trace(meta, self.sizes)
 
     @abstractmethod
     def advance(self, rank: int) -> None:
@@ -222,17 +221,3 @@ class Run(ABC):
             return "its own rank's earlier actions"
         what = f"{producer}F{microbatch}" if op is Op.F else f"the gradient of {producer}B{microbatch}"
         return f"{what} from rank {self.wiring.shape.rank_of_stage[producer]}"
-
-    def _meta(self) -> TraceMeta:
-        ranks = range(self.wiring.shape.num_ranks)
-        pairs = {(a, b) for a, b in self.network.routes if a in ranks and b in ranks}
-        return TraceMeta(
-            source="simulated",
-            schedule=self.settings.schedule,
-            num_microbatches=self.wiring.shape.num_microbatches,
-            rank_of_stage=self.wiring.shape.rank_of_stage,
-            devices=self.settings.devices or tuple(f"rank{rank}" for rank in ranks),
-            hosts=self.settings.hosts or tuple(f"host{rank}" for rank in ranks),
-            links=tuple(LinkMeta(name=link.name, bandwidth=link.bandwidth) for link in self.network.links),
-            routes={pair: self.network.routes[pair].links for pair in sorted(pairs)},
-        )

@@ -4,6 +4,7 @@ from hops.cluster import Network
 from hops.cost import CostModel
 from hops.engine.blocking import BlockingRun
 from hops.engine.disturbed import Disturbed, DisturbedBlockingRun, DisturbedOverlappedRun
+from hops.engine.meta import message_sizes, trace_meta
 from hops.engine.orders import FixedOrder, Order, PolicyOrder
 from hops.engine.outcome import Outcome
 from hops.engine.overlapped import OverlappedRun
@@ -31,13 +32,11 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     each other, or for what is never repaired; JobFailedError if a link is down for longer than the transport waits.
     """
     settings = settings or Settings()
-    run = _of_program(program, costs, network, settings)
-    if type(run) is OverlappedRun and not settings.by_events:
-        rows = quick_rows(program, run.wiring, costs, network, settings)
+    if settings.p2p is P2P.OVERLAPPED and not settings.faults.plan and not settings.by_events:
+        rows = quick_rows(program, _wire(program.shape, costs), costs, network, settings)
         if rows is not None:
-            run.recorder = rows
-            return run.trace()
-    return run.run()
+            return rows.trace(trace_meta(program.shape, network, settings), message_sizes(costs))
+    return _of_program(program, costs, network, settings).run()
 
 
 def run_policy(
