@@ -33,8 +33,8 @@ def anneal(
 ) -> int:
     """Improve the order in place until so much work is done or it meets `bound`; returns the makespan.
 
-    Work counts actions timed, whether or not a change is kept; a change that breaks its rank's order or memory counts
-    for a quarter of the rank's actions. Changes are kept as in `tune`.
+    Work counts actions timed, whether or not a change is kept; what else a change takes is counted by sizes, in the
+    measured proportion. Changes are kept as in `tune`.
     """
     stages = len(rank_of)
     ranks, longest = kinds.shape
@@ -85,10 +85,10 @@ def anneal(
         if changed == NO_MOVE:
             order[rank, :old_length] = saved[:old_length]
             row_length[rank] = old_length
-            spent += 1 + (old_length >> 3)
+            spent += 8 + (old_length >> 2)
             continue
         new = UNLIMITED
-        spent += 1 + (old_length >> 2)
+        spent += 8 + (old_length >> 1)
         if rank_is_sound(order[rank], row_length[rank], memory[rank], activation, kept, forwards, backwards, waiting):
             drawn = below(state, ROUGHNESS)
             allowed = max(0, threshold * (work - spent) // work) * drawn // ROUGHNESS * drawn // ROUGHNESS
@@ -103,7 +103,6 @@ def anneal(
                 first_at[r] = at
                 position[r] = at
                 free[r] = end[r, at - 1] if at > 0 else 0
-                spent += row_length[r] - at
             for s in range(stages):
                 forwards[s] = index_at(forward_at[s], first_at[rank_of[s]], size)
                 backwards[s] = index_at(backward_at[s], first_at[rank_of[s]], size)
@@ -114,12 +113,16 @@ def anneal(
                 after_backward, current + allowed, first, forward_end, backward_end, free, position, forwards,
                 backwards, new_end, new_forward_end, new_backward_end, new_forward_at, new_backward_at,
             )  # fmt: skip
+            spent += 3 * (ranks + stages)
+            for r in range(ranks):
+                spent += position[r] - first_at[r]
         if new == UNLIMITED:
             order[rank, :old_length] = saved[:old_length]
             row_length[rank] = old_length
             continue
         current = new
         count = 0
+        spent += total >> 3
         for r in range(ranks):
             end[r, first_at[r] : row_length[r]] = new_end[r, first_at[r] : row_length[r]]
         for s in range(stages):

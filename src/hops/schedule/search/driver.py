@@ -21,14 +21,15 @@ from hops.schedule.search.tune import tune
 from hops.schedule.shape import Shape
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
-DECODE_WORK = 2.4  # what decoding an action costs, in actions timed
-TUNE_SHARE = 0.4
+DECODE_WORK = 4.5  # what decoding an action costs, in actions timed
+DECODE_START = 60  # actions that could be decoded in the time it takes to start decoding
+TUNE_SHARE = 0.35
 REFINED_STARTS = 3
-TUNE_THRESHOLD = 0.2  # of a mean action: how much worse a step may be at first
-ANNEAL_THRESHOLD = 0.4
-HEAT = (1.0, 5.0, 2.0, 0.5, 8.0, 1.0, 3.0, 0.3)  # of these, round by round: what one misses, another may find
-ROUND_ITERATIONS = 4000  # a second round from another start pays only once the first had so many
-NS_PER_ACTION = 13.0  # measured, benchmarks/search.py: one action timed, compiled
+TUNE_THRESHOLD = 0.1  # of a mean action: how much worse a step may be at first
+ANNEAL_THRESHOLD = 0.2
+HEAT = (1.0, 0.3, 3.0, 1.0, 5.0, 0.5, 8.0, 2.0)  # of these, round by round: what one misses, another may find
+ROUND_ITERATIONS = 3000  # a second round from another start pays only once the first had so many
+NS_PER_ACTION = 7.5  # measured, benchmarks/search.py: one action timed, compiled
 NS_PER_ACTION_PLAIN = 2500.0  # and interpreted
 NS_PER_BUILTIN_ACTION = 16_000.0  # building and evaluating all built-ins, per action of a program
 STATES = 2147483646  # of the random sequence
@@ -141,20 +142,21 @@ class _Search:
     def run(self, iterations: int, builtin: Contender | None) -> None:
         """Starts, then rounds of tuning and annealing, each from the next best start."""
         starts = self._starts()
-        left = iterations - DECODE_WORK * len(starts)
+        decode = DECODE_WORK * (1 + DECODE_START / self.instance.num_actions)  # in iterations
+        left = iterations - decode * len(starts)
         rounds = int(np.clip(left // ROUND_ITERATIONS, 1, min(len(HEAT), len(starts))))
         for number in range(rounds):
             if self.best <= self.goal or left < 1:
                 return
             share = left / rounds
-            self._tune(starts[number], HEAT[number], int(share * TUNE_SHARE / DECODE_WORK))
+            self._tune(starts[number], HEAT[number], int(share * TUNE_SHARE / decode))
             if number == 0 and builtin is not None and builtin.makespan_ns < self.best:
                 order_of(builtin.program, self._kinds, self._length)
                 self._keep(builtin.makespan_ns, builtin.name)
             self._anneal(HEAT[number], int(share * (1 - TUNE_SHARE)) * self.instance.num_actions)
 
     def _starts(self) -> list[IntArray]:
-        """All closed-form policies that do not get stuck, best first."""
+        """The closed-form policies that do not get stuck, best first, one of each makespan."""
         tried: list[tuple[int, int, IntArray]] = []
         for policy in first_policies(self.instance):
             tried.append((self._decode(policy), len(tried), policy))
@@ -164,7 +166,8 @@ class _Search:
         for _, _, policy in tried[:REFINED_STARTS]:
             for other in refined(policy):
                 tried.append((self._decode(other), len(tried), other))
-        return [policy for makespan, _, policy in sorted(tried, key=_rank) if makespan < UNLIMITED]
+        distinct = {makespan: policy for makespan, _, policy in sorted(tried, key=_rank, reverse=True)}
+        return [distinct[makespan] for makespan in sorted(distinct) if makespan < UNLIMITED]
 
     def _decode(self, policy: IntArray) -> int:
         makespan = int(decode.fast(*self.instance.arrays, policy, self._kinds, self._length))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hops.actions import Op
 from hops.schedule.coded import IntArray
@@ -43,11 +44,22 @@ def drain_splits(instance: Instance) -> IntArray:
     return splits
 
 
+def has_slack(instance: Instance) -> NDArray[np.bool_]:
+    """Per stage, whether its rank could split every backward and still be no slower than the slowest that fuses."""
+    times = instance.times
+    fused, split = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
+    np.add.at(fused, instance.rank_of, times[:, Op.F] + _cheaper_backward(instance))
+    np.add.at(split, instance.rank_of, times[:, Op.F] + times[:, Op.I] + times[:, Op.W])
+    slack: NDArray[np.bool_] = (split <= fused.max())[instance.rank_of]
+    return slack
+
+
 def first_policies(instance: Instance) -> Iterator[IntArray]:
     """Policies, shape (rules, stages): every in-flight target with every share of split W, forwards first or last."""
     size = instance.size
     drain = drain_splits(instance)
     splits = [np.minimum(size, np.ceil(drain * share).astype(np.int64)) for share in SHARES]
+    splits.append(np.where(has_slack(instance), size, drain))
     splits.append(np.full(instance.num_stages, size))
     for target, split, prefer in product(in_flight_targets(instance), splits, (0, 1)):
         policy = np.zeros((len(Rule), instance.num_stages), dtype=np.int64)
