@@ -97,7 +97,10 @@ optimizer:
   gradient_reduction: ring  # ring, tree or none
 
 failure:
-  enabled: false
+  enabled: false            # what breaks; models say when: docs/explanation/faults.md
+  # models:
+  #   - {kind: stop, on: hosts, between: {distribution: exponential, mean: 30 d}, repair: 2 h}
+  #   - {kind: slow, on: [fast/0], at: [100 ms], repair: 1 s, factor: 1.3}
 
 output:                     # files to write; relative to where you run
   summary: output/summary.json
