@@ -222,7 +222,8 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
 }
 ELSEWHERE = {
     "hardware.catalog": "test_a_catalog_of_ones_own_is_used",
-    "hardware.profile": "part 2: tests of calibration",
+    "hardware.profile": "test_api_fitted.py",
+    "hardware.nodes.instance_type": "test_api_fitted.py",
     "hardware.nodes.devices.price_per_hour": "part 3: cost per token",
     **FAILURE_ELSEWHERE,
     "output.summary": "tests/cli",
