@@ -68,6 +68,12 @@ def choose(profile: Profile, plan: Program, builtin: Contender | None, noise: No
     return Choice(program=program, look_ahead=look_ahead, mean_ns=means)
 
 
+def expected_ns(profile: Profile, program: Program, noise: Noise, *, seed: int, look_ahead: int = 0) -> float:
+    """The mean makespan of one program over DRAWS draws; the same seed gives the same noise to any program."""
+    instance = Instance.of(profile)
+    return _mean(instance, program, look_ahead, [*_draws(instance, noise, seed)])
+
+
 def _draws(instance: Instance, noise: Noise, seed: int) -> Iterator[FloatArray]:
     """Durations in ns, shape (stages, 4, microbatches)."""
     shape = (*instance.times.shape, instance.size)
