@@ -6,7 +6,6 @@ import pytest
 
 from hops.actions import Op
 from hops.api import build, loads, simulate, summarize
-from hops.api.fitted import scope_warnings
 from hops.cost.profile_file import read_profile, shipped_profile, write_profile
 from hops.errors import SpecError
 
@@ -35,8 +34,7 @@ def iteration_ms(*overrides, text=SPEC, folder="."):
 
 
 def warned(*overrides, text=SPEC):
-    spec = loads(text, overrides=[*PROFILED, *overrides])
-    return scope_warnings(spec, build(spec).cluster)
+    return build(loads(text, overrides=[*PROFILED, *overrides])).warnings
 
 
 def test_a_profile_changes_what_is_simulated():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hops.api.cluster import build_cluster
 from hops.api.costs import build_costs
 from hops.api.faults import build_faults
+from hops.api.fitted import scope_warnings
 from hops.api.profile import build_profile
 from hops.api.transport import build_network
 from hops.cluster import Cluster, Network
@@ -27,6 +28,11 @@ class Setup:
     profile: Profile
     settings: Settings
     facts: RunFacts
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the spec is far outside of what its profile was fitted on."""
+        return scope_warnings(self.spec, self.cluster)
 
     def scheduler(self) -> Scheduler:
         """A new scheduler, not configured yet."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from hops.api.trained import trained
 from hops.cluster import Cluster, Device
 from hops.config import Spec
 from hops.cost import DeviceRates, HardwareProfile, catalog_rates, fitted_rates
@@ -33,8 +34,6 @@ def host_kinds(spec: Spec, cluster: Cluster, profile: HardwareProfile) -> dict[s
 
 def device_rates(spec: Spec, device: Device) -> DeviceRates:
     """What a device in its host attains: by the spec's profile if it knows the device, else by the catalog."""
-    from hops.api.trained import trained
-
     work = trained(spec)
     operations = host_operations(work.how, fused_optimizer=spec.optimizer.fused)
     profile, precision = fitted(spec), spec.pipeline.precision
@@ -56,8 +55,6 @@ def scope_warnings(spec: Spec, cluster: Cluster) -> tuple[str, ...]:
 
 
 def _ranges(spec: Spec, profile: HardwareProfile) -> list[str]:
-    from hops.api.trained import trained
-
     work, scope = trained(spec), profile.scope
     shape = spec.shape()
     seen = {

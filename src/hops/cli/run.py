@@ -54,7 +54,8 @@ def run(
         show_json(summary.to_dict())
     elif not quiet:
         broken = [render_losses(losses(simulated.trace), simulated.plan)] if simulated.plan else []
-        show(render_summary(summary), *broken, *(f"wrote {path}" for path in written))
+        far = [f"! {sentence}" for sentence in simulated.setup.warnings]
+        show(render_summary(summary), *far, *broken, *(f"wrote {path}" for path in written))
 
 
 def everything(folder: Path) -> "Output":
