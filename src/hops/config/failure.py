@@ -184,4 +184,6 @@ class Failure(Section):
         default=None,
         description="how long the transport waits for a link that is down until the job fails; default: for ever",
     )
-    recovery: Recovery = Recovery()
+    recovery: Recovery = Field(
+        default=Recovery(), description="what `hops goodput` does about stops; a run waits for repair"
+    )
