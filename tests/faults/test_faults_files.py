@@ -166,3 +166,44 @@ def test_a_wrong_trace_is_told_by_file_and_line(text, message, tmp_path):
 def test_a_trace_that_is_not_there_is_told(tmp_path):
     with pytest.raises(UsageError, match=r"none\.csv: cannot be read: No such file"):
         load_availability(tmp_path / "none.csv", CLUSTER)
+
+
+def refusal(load, path, *arguments):
+    """What a reader says of a file; just its name, with a colon, if it takes it."""
+    try:
+        load(path, *arguments)
+    except UsageError as error:
+        return str(error)
+    return f"{path.name}:"
+
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.sampled_from(["stop", "slow", "a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*GOOD, "factor", "x"]), inner),
+    max_leaves=12,
+)
+
+
+@given(content=st.lists(NESTED, max_size=3))
+@settings(deadline=None, max_examples=150)
+def test_any_json_is_a_plan_or_an_error_that_names_the_file(content, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "plan.json"
+    path.write_text(json.dumps({"format": "hops-faults/1", "faults": content}))
+    assert "plan.json" in refusal(load_plan, path)
+
+
+@given(text=st.text(alphabet="0123456789.,-addremov/b\n# enait", max_size=60))
+@settings(deadline=None, max_examples=150)
+def test_any_text_is_a_trace_or_an_error_that_names_the_line(text, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "spot.csv"
+    path.write_text(text)
+    assert "spot.csv:" in refusal(load_availability, path, CLUSTER)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' + "9" * 5_000 + "}"])
+def test_json_that_no_reader_takes_is_refused(text, tmp_path):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(UsageError, match="is not JSON"):
+        load_plan(tmp_path / "plan.json")
+    with pytest.raises(UsageError, match="cannot be read: embedded null byte"):
+        load_plan(tmp_path / "a\0b.json")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hops.errors import UnitError, UsageError
+from hops.faults.files import read_text
 from hops.faults.inventory import Inventory, Site
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
 from hops.units import parse_time
@@ -29,11 +30,7 @@ def load_availability(path: Path | str, inventory: Inventory) -> FaultPlan:
     skipped. A node whose first event is `add` is down until then. Raises UsageError with file and line.
     """
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise UsageError(f"{path}: cannot be read: {reason}; expected lines of time,add|remove,node") from None
+    lines = read_text(path, expected="lines of time,add|remove,node").splitlines()
     since: dict[str, int | None] = {}  # by node: down since then; None: it is up
     sites: dict[str, Site] = {}
     faults: list[Fault] = []

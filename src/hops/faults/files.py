@@ -30,16 +30,27 @@ def plan_to_json(plan: FaultPlan) -> str:
 def load_plan(path: Path | str) -> FaultPlan:
     """Read a plan. Raises UsageError saying the file, the fault and what is expected."""
     path = Path(path)
+    text = read_text(path, expected="a plan that `hops faults draw` wrote")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise UsageError(f"{path}: cannot be read: {reason}; expected a plan that `hops faults draw` wrote") from None
+        content = json.loads(text)
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
+        raise UsageError(f"{path}: is not JSON: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("faults"), list):
         raise UsageError(f'{path}: is no fault plan: expected {{"format": "{FORMAT}", "faults": [...]}}')
     return FaultPlan.of(_fault(entry, f"{path}: faults[{index}]") for index, entry in enumerate(content["faults"]))
+
+
+def read_text(path: Path, *, expected: str) -> str:
+    """The content of a text file. Raises UsageError saying why it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        reason = "it is not text in UTF-8"
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    raise UsageError(f"{path}: cannot be read: {reason}; expected {expected}")
 
 
 def _entry(fault: Fault) -> dict[str, Any]:
