@@ -139,7 +139,7 @@ def test_an_agent_is_handed_the_observation_the_data_and_what_was_tried(project)
         (f"printf {WORSE!r} > model/model.txt", "throughput MAPE % gets worse: 52.745 before, 70.042 now"),
         ("echo nonsense > model/model.txt", "the evaluation ended with exit code 1"),
         ("rm -r model", "the evaluation ended with exit code 1"),
-        (f"{ACCEPT}; echo untested >> model/model.txt", "the test command ended with exit code 1; its last lines:\na test"),
+        (f"{ACCEPT}; echo untested >> model/model.txt", "test command ended with exit code 1; its last lines:\na"),
         (f"{ACCEPT}; exit 3", "the agent ended with exit code 3"),
         (f"{ACCEPT}; kill -9 $$", "the agent ended with exit code 137"),
         (f"{ACCEPT}; sleep 300", "the agent ran longer than 0.7 s and was ended"),
@@ -148,7 +148,7 @@ def test_an_agent_is_handed_the_observation_the_data_and_what_was_tried(project)
         ("echo > evaluate.sh; echo > modelling; git commit -qam mine", "must not: evaluate.sh, modelling; editable"),
         ("ln -s ../evaluate.sh model/link", "leaves links or repositories instead of files: model/link"),
         ("git init -q model/own; cd model/own; git commit -qm x --allow-empty", "instead of files: model/own"),
-        ("rm -rf \"$PWD\"", "changes what it must not"),
+        ('rm -rf "$PWD"', "changes what it must not"),
     ],
     ids=lambda text: text[:30],
 )  # fmt: skip

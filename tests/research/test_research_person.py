@@ -39,7 +39,7 @@ def test_a_check_judges_the_tree_as_it_lies_there_and_touches_nothing(project, f
     ("change", "reason"),
     [
         (lambda project: project.write_model(WORSE), "throughput MAPE % gets worse"),
-        (lambda project: project.write_model(BETTER + "untested"), "the test command ended with exit code 1"),
+        (lambda project: project.write_model(BETTER + "untested\n"), "the test command ended with exit code 1"),
         (lambda project: (project.root / "tests/more.sh").touch(), "changes what it must not: tests/more.sh"),
         (lambda project: None, "nothing has been changed"),
     ],

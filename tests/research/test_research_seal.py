@@ -1,4 +1,4 @@
-"""The test split: the loop makes sure that it cannot read it, and opening it is a counted act that tells suite figures."""
+"""The test split: the loop makes sure that it cannot read it; opening it is counted and tells suite figures."""
 
 import os
 import subprocess
@@ -70,7 +70,7 @@ def test_a_closed_seal_holds_against_whoever_we_are_and_whatever_we_start(fresh)
         with pytest.raises(PermissionError):
             (run / "run.txt").read_text()
         for attempt in attempts:
-            ran = subprocess.run(["sh", "-c", attempt], capture_output=True, text=True)
+            ran = subprocess.run(["sh", "-c", attempt], capture_output=True, text=True, check=False)
             assert "layers" not in ran.stdout, attempt
             assert "run" not in ran.stdout, attempt
             assert ran.returncode, attempt
@@ -118,7 +118,7 @@ def test_neither_an_agent_nor_what_it_changes_sees_the_test_split(folder, fresh)
         f"""
         set -- model/leak; {look}
         printf {BETTER!r} > model/model.txt
-        echo 'set -- $* ; {look.replace("$1", str(fresh.train) + "/leak")}; true' > model/hook.sh
+        echo '({look.replace("$1", str(fresh.train) + "/leak")}) || true' > model/hook.sh
         """
     )
     fresh.train.joinpath("leak").write_text("")
@@ -187,7 +187,7 @@ def test_an_opening_counts_whatever_comes_of_it_and_failures_name_no_run(folder,
 
 def test_test_runs_that_were_moved_are_found_by_name_and_known_by_content(folder, fresh):
     elsewhere = fresh.sealed.rename(fresh.place / "elsewhere")
-    with pytest.raises(ResearchError, match="cannot be read in .*\nfix: .* or name where it is now with --from"):
+    with pytest.raises(ResearchError, match=r"cannot be read in .*\nfix: .* or name where it is now with --from"):
         run_sealed_test(folder)
     assert run_sealed_test(folder, Path(elsewhere)).count == 1
 
@@ -211,6 +211,6 @@ def test_an_agent_cannot_open_the_seal_by_the_command_that_may(folder, fresh):
 
     code, printed = confined(loop, fresh.place)
     assert code == 0, printed
-    assert printed.count("refused\n") == 3
+    assert printed.count("refused\n") == printed.count("\n") > 2
     assert not any(isinstance(each, TestOpened) for each in folder.journal.entries())
     assert isinstance(folder.journal.entries()[-1], Rejected)

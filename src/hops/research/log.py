@@ -8,8 +8,8 @@ from hops.research.scores import FIGURES, GATED, Figure
 INTRODUCTION = """\
 # Research log
 
-What was tried on the model, oldest first, with the figures it was judged by. This page is written by
-`hops research log --markdown`; change the journal, not the page.
+What was tried on the model, with the figures it was judged by, in the order of the journal. This page is written by
+`hops research log --markdown`; change the journal, not the page. A figure that was not measured is shown as -.
 """
 
 
@@ -105,14 +105,16 @@ def _details(entry: Entry) -> list[str]:
     match entry:
         case Experiment():
             return [f"   {entry.why}"] if entry.why else []
+        case Baseline():
+            return [f"   Commit `{entry.commit[:12]}`."] if entry.commit else []
         case Accepted():
             return [f"   Attempt {entry.attempt}, commit `{entry.commit[:12]}`. {_change(entry.before, entry.after)}"]
         case Rejected():
             kept = f", kept as `{entry.snapshot[:12]}`" if entry.snapshot else ""
             reasons = [f"   - {' '.join(reason.split())}" for reason in entry.reasons]
             return [f"   Attempt {entry.attempt}{kept}. {_change(entry.before, entry.after)}".rstrip(), *reasons]
-        case Baseline() | TestOpened() | Tested():
-            return [f"   Commit `{entry.commit[:12]}`."] if entry.commit else []
+        case TestOpened() | Tested():
+            return [f"   Commit `{entry.commit[:12]}`."]
 
 
 def _change(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> str:

@@ -12,7 +12,18 @@ from hops.research.gates import Tolerances
 
 DEFAULT_EVALUATE = ("{python}", "-m", "hops.research.evaluation", "{runs}", "{train}", "{report}")
 DEFAULT_TESTS = ("{python}", "-m", "pytest", "-q", "-x")
-DEFAULT_EDITABLE = ("src/hops/cost", "src/hops/model", "src/hops/api/costs.py", "src/hops/calibrate/model")
+DEFAULT_EDITABLE = (
+    "src/hops/cost",
+    "src/hops/model",
+    "src/hops/api/costs.py",
+    "src/hops/api/fitted.py",
+    "src/hops/calibrate/calibrate.py",
+    "src/hops/calibrate/fit_compute.py",
+    "src/hops/calibrate/fit_messages.py",
+    "src/hops/calibrate/fit_reduce.py",
+    "src/hops/calibrate/fit_step.py",
+    "src/hops/calibrate/parameters.py",
+)
 PLACES = ("{python}", "{runs}", "{train}", "{report}")
 
 
