@@ -24,6 +24,7 @@ from hops.engine.settings import Settings
 from hops.engine.step import Step
 from hops.engine.wiring import Wiring
 from hops.schedule import Program
+from hops.schedule.coded import Coded
 from hops.schedule.jit import available, kernel
 from hops.trace import Stream
 
@@ -139,15 +140,14 @@ def quick_rows(
 
 def _flatten(program: Program, wiring: Wiring, costs: CostModel, network: Network) -> _Flat:
     count = wiring.shape.num_microbatches
-    table = np.array([action for actions in program.ranks for action in actions], dtype=np.int64).reshape(-1, 3)
-    stage, op, microbatch = table.T
-    kind = stage * 4 + op
+    coded = Coded.of(program.shape, program.ranks)
+    kind, microbatch = coded.kind, coded.microbatch
     needs, brings = (np.array(each, dtype=np.int64).reshape(-1) for each in (wiring.needs, wiring.brings))
     pairs, pair_of, carry = _messages(wiring, costs, network)
     return _Flat(
-        first=np.cumsum([0, *map(len, program.ranks)]).tolist(),
-        stage=stage,
-        op=op,
+        first=coded.first.tolist(),
+        stage=coded.stage,
+        op=coded.op,
         microbatch=microbatch,
         cell=kind * count + microbatch,
         need=np.where(needs[kind] >= 0, needs[kind] + microbatch, NONE),
