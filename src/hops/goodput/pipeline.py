@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.api import Setup
+from hops.api.fit import check_fit, check_weights_fit
 from hops.config import Spec
 from hops.config.distributions import ConstantForm, Form
 from hops.config.fields import Section
@@ -42,6 +43,13 @@ class Pipeline:
         scheduler.configure(setup.profile)
         return cls(setup=setup, program=scheduler.program)
 
+    def check_fit(self) -> None:
+        """Raises DoesNotFitError if memory is too small."""
+        if self.program is None:
+            check_weights_fit(self.setup)
+        else:
+            check_fit(self.setup, self.program)
+
     def lengths_ns(self, iterations: int, seed: int, plan: FaultPlan) -> Ints:
         """Times of consecutive iterations, from the end of one to the end of the next, the first from 0.
 
@@ -69,6 +77,13 @@ class Pipeline:
         usual = self.setup.settings
         faults = replace(usual.faults, plan=plan, devices=self.setup.spec.hardware.ranks())
         return replace(usual, iterations=iterations, seed=seed, faults=faults)
+
+
+def checked(setup: Setup) -> Pipeline:
+    """A pipeline that fits. Raises DoesNotFitError."""
+    pipeline = Pipeline.of(setup)
+    pipeline.check_fit()
+    return pipeline
 
 
 def length_ns(trace: Trace) -> int:

@@ -7,14 +7,13 @@ import numpy as np
 
 from hops.actions import Op
 from hops.api import Setup, build
-from hops.api.fit import check_fit, check_weights_fit
 from hops.config import Spec
 from hops.config.schedule import ScheduleChoice
 from hops.cost import CostModel, StepCosts
 from hops.draws import FloatArray
 from hops.errors import HopsError
 from hops.faults import FaultPlan
-from hops.goodput.pipeline import Pipeline
+from hops.goodput.pipeline import Pipeline, checked
 from hops.goodput.recovery.base import Variant
 from hops.model import StageMemory
 
@@ -86,7 +85,7 @@ class Pipelines:
     def _build(self, variant: Variant) -> Pipeline | None:
         spec = self._setup.spec
         if variant == Variant():
-            return _checked(self._setup)
+            return checked(self._setup)
         if variant.without:
             devices = tuple(dict.fromkeys(spec.hardware.ranks()))
             left = tuple(each for place, each in enumerate(devices) if place not in variant.without)
@@ -97,7 +96,7 @@ class Pipelines:
         if variant.microbatches is not None:
             spec = _with_microbatches(spec, variant.microbatches)
         try:
-            return _checked(build(spec)) if not any(variant.extra) else self._with_guests(spec, variant.extra)
+            return checked(build(spec)) if not any(variant.extra) else self._with_guests(spec, variant.extra)
         except HopsError:
             return None
 
@@ -112,8 +111,7 @@ class Pipelines:
         last = (own + most - 1) - (most - 1) * ((own + most) // most)
         places = sorted({round(place) for place in np.linspace(0, last, _MOST_PLACES)})
         candidates = [Pipeline.of(_guests_at(setup, extra, place)) for place in places]
-        for each in candidates[:1]:
-            _check(each)
+        candidates[0].check_fit()
         return max(candidates, key=lambda each: int(each.lengths_ns(1, spec.simulation.seed, FaultPlan())[0]))
 
 
@@ -136,17 +134,3 @@ def _guests_at(setup: Setup, extra: tuple[int, ...], place: int) -> Setup:
         for guest in range(most)
     )
     return replace(setup, costs=WithGuests(inner=setup.costs, guests=guests))
-
-
-def _checked(setup: Setup) -> Pipeline:
-    pipeline = Pipeline.of(setup)
-    _check(pipeline)
-    return pipeline
-
-
-def _check(pipeline: Pipeline) -> None:
-    """Raises DoesNotFitError."""
-    if pipeline.program is None:
-        check_weights_fit(pipeline.setup)
-    else:
-        check_fit(pipeline.setup, pipeline.program)
