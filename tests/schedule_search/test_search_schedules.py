@@ -14,7 +14,7 @@ from hops.schedule import SCHEDULERS, Profile, Shape, evaluate
 from hops.schedule.search import Noise, choose, search
 from hops.schedule.search.builtins import contenders
 from hops.schedule.search.robust import LOOK_AHEAD
-from hops.schedule.zb_or_1f1b import gain_s
+from hops.schedule.zb_or_1f1b import wait_s
 
 
 def uneven(shape):
@@ -131,14 +131,18 @@ def test_the_rule_chooses_what_the_original_chose_on_its_16_pipelines():
     for named in hetero16():
         published = values[named.name]["original_makespan_ms"]
         chose_zero_bubble = published["hops_hetero"] == published["zero_bubble"]
-        assert (gain_s(named.profile) > 0) is chose_zero_bubble, named.name
+        assert (wait_s(named.profile) > 0) is chose_zero_bubble, named.name
 
 
-def test_the_rule_is_zero_bubble_when_splitting_is_free_and_1f1b_when_it_is_dear():
-    profile = uneven(Shape.loop(4, num_microbatches=8))
-    free, dear = profile, dataclasses.replace(profile, fused_backward_s=(1e-3,) * 4)
-    for chosen, case in (("zero_bubble", free), ("1f1b", dear)):
-        rule, other = (SCHEDULERS.get(name)() for name in ("zb_or_1f1b", chosen))
-        rule.configure(case)
-        other.configure(case)
-        assert rule.program == other.program
+@pytest.mark.parametrize(("slowest", "chosen"), [(0, "zero_bubble"), (2, "zero_bubble"), (3, "1f1b")])
+def test_the_rule_is_1f1b_when_the_last_stage_is_the_slowest(slowest, chosen):
+    forward = tuple(2e-3 if stage == slowest else 1e-3 for stage in range(4))
+    profile = dataclasses.replace(uneven(Shape.loop(4, num_microbatches=8)), forward_s=forward)
+    rule, other = (SCHEDULERS.get(name)() for name in ("zb_or_1f1b", chosen))
+    rule.configure(profile)
+    other.configure(profile)
+    assert rule.program == other.program
+
+
+def test_the_first_of_equally_slow_stages_counts():
+    assert wait_s(Profile.uniform(Shape.loop(4, num_microbatches=8), f=1.0, i=1.0, w=1.0)) == 9.0

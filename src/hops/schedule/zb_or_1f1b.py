@@ -12,23 +12,19 @@ from hops.schedule.zero_bubble import ZeroBubble
 
 @SCHEDULERS.register("zb_or_1f1b")
 class ZBOr1F1B(StaticScheduler):
-    """Zero bubble if what it saves outweighs what splitting costs the slowest stage, else 1F1B; see `gain_s`."""
+    """Zero bubble if the slowest stage would have to wait for stages after it, else 1F1B; see `wait_s`."""
 
     def build(self, profile: Profile) -> Program:
-        chosen = ZeroBubble() if gain_s(profile) > 0 else OneFOneB()
+        chosen = ZeroBubble() if wait_s(profile) > 0 else OneFOneB()
         chosen.configure(profile)
         return chosen.program
 
 
-def gain_s(profile: Profile) -> float:
-    """Seconds that zero bubble is expected to save over 1F1B, seen from the slowest stage k (the first of equals).
+def wait_s(profile: Profile) -> float:
+    """Seconds that the first microbatch spends in the stages after the slowest one, k: sum over s > k of F + B.
 
-    Splitting frees k from waiting for the first microbatch's way through the stages after it, sum over s > k of F + B,
-    and shortens the drain through the stages before it by their W. It costs k, per microbatch, I + W - B.
+    So long does k wait for its first gradient, which 1F1B leaves idle and zero bubble fills. k is the first of the
+    stages with the largest F + B. What splitting costs doesn't count.
     """
-    stages = range(profile.shape.num_stages)
-    fused = [profile.forward_s[s] + profile.fused_backward_s[s] for s in stages]
-    slowest = max(stages, key=fused.__getitem__)
-    saved = sum(fused[slowest + 1 :]) + sum(profile.weight_backward_s[:slowest])
-    split = profile.input_backward_s[slowest] + profile.weight_backward_s[slowest]
-    return saved - profile.shape.num_microbatches * (split - profile.fused_backward_s[slowest])
+    fused = [f + b for f, b in zip(profile.forward_s, profile.fused_backward_s, strict=True)]
+    return sum(fused[fused.index(max(fused)) + 1 :])
