@@ -188,3 +188,13 @@ def test_every_action_is_done_once_whatever_breaks():
         rows = np.stack([getattr(done, name) for name in COLUMNS if name in ("iteration", "stage", "op", "microbatch")])
         actions = rows[:, done.stage >= 0]
         assert len(np.unique(actions, axis=1).T) == actions.shape[1] == 3 * 3 * 6 * 2
+
+
+def test_faults_of_links_do_not_move_with_the_placement():
+    """Which links there are depends on who talks to whom."""
+    links = modelled("{kind: link-down, on: links, between: {distribution: exponential, mean: 300 ms}, repair: 5 ms}")
+    here = draw_faults(loads(BREAKS, overrides=[links]))
+    there = draw_faults(loads(BREAKS, overrides=[links, "hardware.placement=[b/0, a/1, a/0]"]))
+    shared = {fault.target for fault in here} & {fault.target for fault in there}
+    assert shared
+    assert {fault for fault in here if fault.target in shared} == {fault for fault in there if fault.target in shared}

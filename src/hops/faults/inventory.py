@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
+from zlib import crc32
 
 from hops.errors import UsageError
 from hops.faults.plan import FaultKind
@@ -28,7 +29,7 @@ class Site:
 
     Attributes:
         name: as the inventory knows it.
-        number: its place among its family; with the seed it says what is drawn for it.
+        number: its place among its family (of a link: made from its name); with the seed it says what is drawn for it.
         family: what it is.
         devices: ids of the devices that break with it.
         links: names of the links that break with it.
@@ -140,9 +141,8 @@ class Inventory:
         ]
 
     def _links(self) -> list[Site]:
-        return [
-            Site(name=link, number=number, family=Family.LINKS, links=(link,)) for number, link in enumerate(self.links)
-        ]
+        """Numbered by name, since which links there are depends on the placement of ranks."""
+        return [Site(name=link, number=crc32(link.encode()), family=Family.LINKS, links=(link,)) for link in self.links]
 
     def _groups(self) -> list[Site]:
         return [self._group(number, name) for number, name in enumerate(self.groups)]
