@@ -64,8 +64,8 @@ def _draw_panel(axes: "Axes", found: Validation, variant: str, groups: list[str]
             zorder=3,
             linewidths=0,
         )
-    _name_worst(axes, scores)
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+    _name_worst(axes, scores)
     axes.set_title(
         f"{variant}: {figures.throughput_mape_pct:.1f} % (worst {figures.throughput_max_pct:.0f} %)", loc="left"
     )
@@ -78,18 +78,20 @@ def _draw_panel(axes: "Axes", found: Validation, variant: str, groups: list[str]
 def _name_worst(axes: "Axes", scores: list[RunScore]) -> None:
     """Name the worst runs, but none whose name would lie on another's."""
     named: list[float] = []
+    low, high = axes.get_xlim()
+    middle = (low * high) ** 0.5
     for score in sorted(scores, key=lambda score: -abs(score.throughput_pct))[:_NAMED]:
         measured, predicted = _pair(score)
         if any(abs(measured / other - 1) < BAND for other in named):
             continue
         named.append(measured)
-        above = predicted > measured
+        above, right = predicted > measured, 1e3 * measured > middle
         axes.annotate(
             shorten(score.name, _LONGEST_NAME),
             (1e3 * measured, 1e3 * predicted),
-            xytext=(-4, 4) if above else (4, -4),
+            xytext=(-4 if right else 4, 4 if above else -4),
             textcoords="offset points",
-            ha="right" if above else "left",
+            ha="right" if right else "left",
             va="bottom" if above else "top",
             fontsize=SMALL_PT,
             color=ALERT,
