@@ -4,14 +4,14 @@ A device of some kind with some layers is an item: it takes c = f + b (b the che
 the embedding, the head, both or neither. A plan is a set of items, at most as many of a kind as there are devices,
 whose layers sum to the model's. Where links, memory or order could only cost time they are left out: the bound holds.
 
-1F1B with P <= m stages, the slowest ones C, their backward taking the part q of it, K of them not the first stage: the
-closed form in `floor`, for the last of these, comes to at least
+1F1B with P < m stages, the slowest one C. Of the stages that take g <= C or more, F being at most the part r of that,
+K are not the first stage. The closed form in `floor`, for the slowest stage and for the last of those K, comes to
 
-    m C,    (m - 1) C + sum over stages of (2 c - C),    (m - q) C + K (1 - q) C + sum over stages of (c - (1 - q) C)
+    m C,    (m - 1) C + sum over stages of (2 c - C),    (m - 1 + r) g + K r g + sum over stages of (c - r g)
 
-and so to any mixture of the last two. Each stage adds its message down and back, which is at least what the nearest
-neighbour of its kind costs, shared by two. For each C and mixture the sum is least for a knapsack over items that take
-no longer than C, solved exactly. The bound is the least over C of the largest over mixtures.
+at least, and so to any mixture of the last two. Each stage adds its message down and back, which is at least what the
+nearest neighbour of its kind costs, shared by two. For each C, g and mixture the sum is least for a knapsack over items
+that take no longer than C, solved exactly. The bound is the least over C of the largest over g and mixtures.
 
 Any schedule: the stages as slow as c or slower take their turn in some order, so that the last of them to begin waits
 for the F of the others: the sum of f over stages with time >= c is at most T - m c + f. For a T, each c and each price
@@ -31,11 +31,13 @@ from hops.plan.family import Family
 from hops.plan.pool import IntArray, Pool
 from hops.plan.tables import Tables
 
+BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 INNER, FIRST, LAST, WHOLE = range(4)
 MOST_CANDIDATES = 48
 BISECTIONS = 40
 PRICES = 48
 MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
+NEARLY = (1.0, 0.995, 0.97)  # g as parts of C
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +56,14 @@ class Items:
     counts: IntArray
 
     @classmethod
-    def of(cls, tables: Tables, pool: Pool, counts: IntArray, hop_s: FloatArray, message_s: float) -> "Items":
+    def of(cls, tables: Tables, pool: Pool, counts: IntArray, hop_s: FloatArray) -> "Items":
         """Items that fit into memory with one microbatch in flight.
 
-        `hop_s`: per kind, of a message to its nearest neighbour; `message_s`: what a microbatch's messages with one
-        neighbour keep a rank busy.
+        `hop_s`: per kind, of a message to its nearest neighbour.
         """
         memory, prices = pool.memory_bytes, pool.prices
         fits = (tables.static + tables.activation)[None] <= memory[:, None, None]
         whole = by_place(np.where(fits, tables.whole, np.inf))
-        whole += message_s * np.array([2.0, 1.0, 1.0, 0.0])[None, :, None]
         return cls(
             whole=whole,
             forward=by_place(np.where(fits, tables.forward, np.inf)),
@@ -205,8 +205,8 @@ class Choices:
     def floors(self) -> FloatArray:
         """Least seconds of an iteration whose slowest stage takes bottlenecks[k], for as many k as can matter."""
         loads = self.size * self.bottlenecks
-        if self.family is Family.ONE_F_ONE_B and self.items.counts.sum() <= self.size:
-            fill = self._fill.reshape(-1, len(MIXTURES)).max(axis=1)
+        if self.family is Family.ONE_F_ONE_B and min(self.items.counts.sum(), self.items.num_layers) < self.size:
+            fill = self._fill.reshape(-1, len(MIXTURES) * len(NEARLY)).max(axis=1)
             return np.asarray(np.maximum(loads[: len(fill)], fill) + self.ends[: len(fill)])
         return np.asarray(np.maximum(loads, self.any_order) + self.ends)
 
@@ -220,38 +220,40 @@ class Choices:
 
     @cached_property
     def filled(self) -> Knapsack:
-        """Sets with the least fill, for each of the first bottlenecks and each mixture."""
-        limits, mixture, rest = self._mixed
+        """Sets with the least fill, for each of the first bottlenecks, each g and each mixture."""
+        limits, nearly, mixture, rest = (column[:, None, None, None] for column in self._weightings)
         whole, hop_s = self.items.whole[None], self.items.hop_s[None, :, None, None]
-        waits = whole * (1 + mixture) - limits * (mixture + (1 - mixture) * rest) + 2 * hop_s
+        waits = whole * (1 + mixture) - limits * mixture - nearly * rest * (1 - mixture) + 2 * hop_s
         behind_first = np.isin(np.arange(4), (INNER, LAST))[None, None, :, None]
-        waits = waits + np.where((whole == limits) & behind_first, (1 - mixture) * rest * limits, 0.0)
+        waits = waits + np.where((whole >= nearly) & behind_first, (1 - mixture) * rest * nearly, 0.0)
         return Knapsack(np.where(whole <= limits, waits, np.inf), self.items.counts)
 
     @cached_property
-    def _mixed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bottlenecks, mixtures and forward parts of the bottlenecks, of every weighting: (weightings, 1, 1, 1)."""
-        limits = self.bottlenecks[:MOST_CANDIDATES]
-        at_limit = [self.items.whole == limit for limit in limits]
-        rest = [float(self.items.forward[at].max()) / limit for at, limit in zip(at_limit, limits, strict=True)]
-        columns = np.repeat(limits, len(MIXTURES)), np.tile(MIXTURES, len(limits)), np.repeat(rest, len(MIXTURES))
-        first, second, third = (column[:, None, None, None] for column in columns)
-        return first, second, third
+    def _weightings(self) -> tuple[FloatArray, ...]:
+        """C, g, mixture and r of every weighting of `filled`."""
+        whole, forward = self.items.whole, self.items.forward
+        columns: list[tuple[float, float, float, float]] = []
+        for limit in self.bottlenecks[:MOST_CANDIDATES].tolist():
+            for part in NEARLY:
+                slow = (whole >= part * limit) & (whole <= limit)
+                rest = float((forward[slow] / whole[slow]).max())
+                columns += [(limit, part * limit, mixture, rest) for mixture in MIXTURES]
+        return tuple(np.array(columns).T)
 
     @property
     def _fill(self) -> FloatArray:
         """Least seconds of the pipeline, per weighting of `filled`."""
-        limits, mixture, rest = (column.reshape(-1) for column in self._mixed)
-        own = self.size - mixture - (1 - mixture) * (1 - rest)
-        return np.asarray(own * limits + self.filled.values - 2 * self.items.hop_s.max())
+        limits, nearly, mixture, rest = self._weightings
+        own = (self.size - 1) * limits * mixture + (self.size - 1 + rest) * nearly * (1 - mixture)
+        return np.asarray(own + self.filled.values - 2 * self.items.hop_s.max())
 
     def picks(self) -> Iterator[Pick]:
         """Sets that are good starts, the most promising first."""
-        values = self._fill.reshape(-1, len(MIXTURES))
-        hardest = values.argmax(axis=1)  # the mixture that binds
+        values = self._fill.reshape(-1, len(MIXTURES) * len(NEARLY))
+        hardest = values.argmax(axis=1)  # the g and the mixture that bind
         for limit in np.argsort(values.max(axis=1), kind="stable").tolist():
             if np.isfinite(values[limit]).all():
-                yield self.filled.pick(limit * len(MIXTURES) + int(hardest[limit]))
+                yield self.filled.pick(limit * values.shape[1] + int(hardest[limit]))
 
     def cheapest(self, limits: FloatArray) -> Knapsack:
         """Sets with the least price per hour among items that take at most each limit."""
@@ -329,13 +331,8 @@ class Choices:
             return True
         times = np.unique(items.whole[allowed])[-PRICES:]
         length = np.arange(items.num_layers + 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rates = (length / items.forward)[:, INNER]
-        rates = rates[np.isfinite(rates) & (rates > 0)]
-        if not len(rates):
-            return False
-        prices = np.concatenate([[0.0], np.geomspace(rates.min(), rates.max(), PRICES - 1)])
         slow = allowed & (items.whole[None] >= times[:, None, None, None] * (1 - 1e-12))  # by time, kind, place, length
+        prices = _prices(slow[:, :, INNER], allowed[:, INNER], forward[:, INNER])
         largest = np.where(slow, forward, 0.0).max(axis=(1, 2, 3))
         paid = np.where(slow, forward[None], 0.0)[None] * prices[:, None, None, None, None]
         worth = np.where(allowed, length - paid, -np.inf).max(axis=4)  # by price, time, kind, place
@@ -345,3 +342,16 @@ class Choices:
         alone = np.where(allowed[:, WHOLE, items.num_layers].any(), items.num_layers, -np.inf)
         budget = prices[:, None] * (seconds - self.size * times + largest)[None]
         return bool((np.maximum(held, alone) + budget < items.num_layers - 1e-9).any())
+
+
+def _prices(slow: BoolArray, allowed: BoolArray, forward: FloatArray) -> FloatArray:
+    """Prices of a second of F in layers, at which a slow item is worth as much as the best that is not slow.
+
+    `slow` has the shape (times, kinds, layers + 1), the others (kinds, layers + 1).
+    """
+    length = np.arange(forward.shape[-1])
+    fast = np.where(allowed & ~slow, length, 0).max(axis=2)
+    gained = length - fast[:, :, None]
+    rates = np.unique((gained / np.where(slow, forward, 1.0))[slow & (gained > 0)])
+    some = rates[np.linspace(0, len(rates) - 1, min(PRICES, len(rates))).astype(int)] if len(rates) else rates
+    return np.concatenate([[0.0], some])

@@ -5,6 +5,9 @@ No clock is read. The rates were measured on two cores of a cloud CPU; a slower 
 
 from dataclasses import dataclass
 
+from hops.plan.space import search_s
+from hops.plan.trial import Trial
+
 LAYOUT_S = 60e-6  # one floor of a layout, plus the following per stage
 LAYOUT_STAGE_S = 0.6e-6
 BUILD_S = 3e-3  # building a closed spec, plus the following per pair of ranks
@@ -17,10 +20,7 @@ REHEARSAL_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What the planner may spend, in seconds at the rates above.
-
-    `layouts(...)`, `rehearsals(...)` and `simulations(...)` say how often that allows to do each.
-    """
+    """What the planner may spend, in seconds at the rates above."""
 
     seconds: float
 
@@ -29,10 +29,15 @@ class Budget:
         each = LAYOUT_S + LAYOUT_STAGE_S * ranks
         return max(100, int(self.seconds * LAYOUT_SHARE / groups / each))
 
-    def rehearsal_s(self, *, ranks: int, actions: int) -> float:
+    def rehearsal_s(self, trial: Trial) -> float:
         """What one rehearsal costs."""
-        return BUILD_S + BUILD_PAIR_S * ranks**2 + REHEARSED_ACTION_S * actions
+        return _prepared_s(trial) + REHEARSED_ACTION_S * trial.actions
 
-    def simulation_s(self, *, ranks: int, actions: int, iterations: int) -> float:
+    def simulation_s(self, trial: Trial, iterations: int) -> float:
         """What one simulation costs."""
-        return BUILD_S + BUILD_PAIR_S * ranks**2 + SIMULATED_ACTION_S * actions * iterations
+        return _prepared_s(trial) + SIMULATED_ACTION_S * trial.actions * iterations
+
+
+def _prepared_s(trial: Trial) -> float:
+    """Building the spec, and the schedule's own search."""
+    return BUILD_S + BUILD_PAIR_S * trial.ranks**2 + search_s(trial.schedule)

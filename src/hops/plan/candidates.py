@@ -14,7 +14,7 @@ from hops.plan.arrange import layout_of_pick, place
 from hops.plan.bound import Choices, Items, by_place
 from hops.plan.enumerate import all_layouts, how_many
 from hops.plan.family import Family
-from hops.plan.floor import MESSAGES, Floor, Layout
+from hops.plan.floor import Floor, Layout
 from hops.plan.local import Freedom, improve
 from hops.plan.objective import Objective
 from hops.plan.pool import IntArray, Pool
@@ -31,12 +31,16 @@ PICKS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit."""
+    """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit.
+
+    `pipeline_s` is the part of the floor up to the last backward.
+    """
 
     group: Group
     layout: Layout
     floor: float
     floor_s: float
+    pipeline_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +104,7 @@ class Search:
         """The bound over all choices."""
         group, spec = self.group, self.group.spec
         hop_s = self.ways.nearest_s(self.pool)
-        message_s = MESSAGES[spec.pipeline.p2p] * float(hop_s.min()) if group.chunks == 1 else 0.0
-        items = Items.of(self.tables, self.pool, self.counts, hop_s, message_s)
+        items = Items.of(self.tables, self.pool, self.counts, hop_s)
         found = self.bottleneck
         exact = found is not None and found.exact and group.chunks == 1
         least = found.seconds if exact and found is not None else self._by_capacity()
@@ -213,10 +216,12 @@ class Search:
         fitting = [layout for layout in layouts if np.isfinite(self.value(layout))]
         fitting.sort(key=self.value)
         kept = fitting if self.is_small(evaluations) else _different(fitting, self.pool, KEPT)
-        return [
-            Candidate(group=self.group, layout=each, floor=self.value(each), floor_s=self.floor.seconds(each))
-            for each in kept
-        ]
+        return [self._candidate(layout) for layout in kept]
+
+    def _candidate(self, layout: Layout) -> Candidate:
+        pipeline_s, floor_s = self.floor.parts(layout)
+        value = self.value(layout)
+        return Candidate(group=self.group, layout=layout, floor=value, floor_s=floor_s, pipeline_s=pipeline_s)
 
     def _improved(self, start: Layout, evaluations: int, seed: int) -> Layout:
         return improve(start, self.value, self.pool, self.freedom, evaluations=evaluations, seed=seed).layout

@@ -14,12 +14,13 @@ from hops.plan.limits import fullness_of, limit_of
 from hops.plan.objective import SECONDS_PER_HOUR, Objective
 from hops.plan.pool import Pool
 from hops.plan.result import Effort, Plan, PlanReport
-from hops.plan.space import groups
+from hops.plan.space import groups, search_s
 from hops.plan.tables import Tables, build_tables
-from hops.plan.trial import Trial, rehearse, run
+from hops.plan.trial import Trial, rehearse, run, trial_of
 from hops.plan.ways import Ways
 
 MILLION = 1e6
+SEARCHED_LAYOUTS = 2  # of a group, on which schedules that search are tried
 Progress = Callable[[str, int, int], None]
 """progress(what is being done, how many are done, of how many)"""
 
@@ -110,33 +111,39 @@ class _Planner:
         """Candidates of all groups under all their schedules, most promising first."""
         ranks = min(len(pool.ids), searches[0].tables.num_layers)
         each = self.budget.layouts(ranks=ranks, groups=len(searches))
-        candidates: list[Candidate] = []
+        candidates: list[tuple[int, Candidate]] = []  # with their place in their group
         self.proved = all(search.is_small(each) for search in searches)
         for number, search in enumerate(searches):
             self.progress("searching", number, len(searches))
-            candidates += search.candidates(each, seed=self.opened.base.simulation.seed)
+            found = search.candidates(each, seed=self.opened.base.simulation.seed)
+            candidates += ((place, candidate) for place, candidate in enumerate(found))
             self.layouts += search.num_valued
-        candidates.sort(key=lambda candidate: candidate.floor)
         return list(self._rehearsed(candidates, pool))
 
-    def _rehearsed(self, candidates: Sequence[Candidate], pool: Pool) -> Iterator[Trial]:
-        """Trials by expected value. Where a group has one schedule, its candidates' floors say enough."""
+    def _rehearsed(self, candidates: Sequence[tuple[int, Candidate]], pool: Pool) -> Iterator[Trial]:
+        """Trials by expected value, as many as the budget allows: the first of every group, then the second of each.
+
+        Where all layouts are known and each has one schedule, their floors are order enough.
+        """
+        if self.proved and all(len(candidate.group.schedules) == 1 for _, candidate in candidates):
+            alone = [trial_of(candidate, candidate.group.schedules[0]) for _, candidate in candidates]
+            yield from sorted(alone, key=lambda trial: trial.candidate.floor)
+            return
         left_s = self.budget.seconds * REHEARSAL_SHARE
         trials: list[tuple[float, int, Trial]] = []
-        for number, candidate in enumerate(candidates):
+        in_turn = sorted(candidates, key=lambda pair: (pair[0], pair[1].floor))
+        for number, (place, candidate) in enumerate(in_turn):
             self.progress("rehearsing", number, len(candidates))
-            schedules = candidate.group.schedules
-            for schedule in schedules:
-                trial: Trial | None = Trial(candidate=candidate, schedule=schedule, expected_s=candidate.floor_s)
-                assert trial is not None
-                cost_s = self.budget.rehearsal_s(ranks=len(candidate.layout.devices), actions=trial.actions)
-                if len(schedules) > 1:
-                    if left_s < cost_s and self.rehearsed >= len(schedules):
-                        self.proved = False
-                        continue
-                    left_s -= cost_s
-                    self.rehearsed += 1
-                    trial = rehearse(self.opened, candidate, schedule, pool)
+            for schedule in candidate.group.schedules:
+                if search_s(schedule) and place >= SEARCHED_LAYOUTS:
+                    self.proved = False
+                    continue
+                left_s -= self.budget.rehearsal_s(trial_of(candidate, schedule))
+                if left_s < 0 and trials:
+                    self.proved = False
+                    continue
+                self.rehearsed += 1
+                trial = rehearse(self.opened, candidate, schedule, pool)
                 if trial is not None:
                     value = candidate.floor * trial.expected_s / candidate.floor_s
                     trials.append((value, len(trials), trial))
@@ -149,8 +156,7 @@ class _Planner:
         left_s = self.budget.seconds * (1 - REHEARSAL_SHARE) / 2
         for number, trial in enumerate(trials):
             self.progress("simulating", number, len(trials))
-            ranks = len(trial.candidate.layout.devices)
-            cost_s = self.budget.simulation_s(ranks=ranks, actions=trial.actions, iterations=iterations)
+            cost_s = self.budget.simulation_s(trial, iterations)
             enough = len(self.simulated) >= self.top
             best = min((each.value for each in self.simulated), default=float("inf"))
             if enough and trial.candidate.floor >= best:
@@ -176,13 +182,15 @@ class _Planner:
         fitting = [search for search in searches if search.fits]
         bound = min(search.bound() for search in fitting)
         plans = [self._plan(each, bound, pool) for each in sorted(self.simulated, key=lambda each: each.value)]
+        shown = plans[: self.top]
         if self.objective is Objective.PARETO:
-            plans = [plan for plan in plans if not any(_beats(other, plan) for other in plans)]
+            shown = [plan for plan in plans if not any(_beats(other, plan) for other in plans)]
         best = plans[0].spec.pipeline
         same_batch = [s for s in fitting if s.group.batch == (best.microbatches, best.microbatch_size)]
         return PlanReport(
             objective=self.objective,
-            plans=tuple(plans[: self.top] if self.objective is not Objective.PARETO else plans),
+            plans=tuple(shown),
+            others=tuple(plan for plan in plans if plan not in shown),
             bound=bound,
             bound_ms=1e3 * min(search.choices.seconds for search in same_batch),
             effort=Effort(

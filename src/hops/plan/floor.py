@@ -5,6 +5,7 @@ their messages; c = f + b, n the microbatches it may have in flight. Every run n
 
     H + m c                                                   its own work, between the first arrival and the way back
     H + (m - n + 1) c + max((n-1) f, R) + max((n-1) b, R)     1F1B: waits for the first backward, and for the last ones
+    (if m <= n: H + c + max(max((m-1) f, R) + (m-1) b, (m-1) f + R), as all forwards come first)
     H + (1 + (m-1) // n) (R + c)                              1F1B: F of microbatch j + n comes after B of j
     m x bytes / bandwidth                                     of every link, for all messages of a microbatch on it
 
@@ -13,6 +14,7 @@ and then the optimizer step of the slowest device, the tied-embedding reduction 
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +75,10 @@ class Floor:
 
     def seconds(self, layout: Layout) -> float:
         """Of one iteration; infinite if the layout cannot fit into memory."""
+        return self.parts(layout)[1]
+
+    def parts(self, layout: Layout) -> tuple[float, float]:
+        """Of the pipeline alone, and of the iteration with what follows it."""
         device = np.array(layout.devices, dtype=np.int64)
         layers = np.array(layout.layers, dtype=np.int64)
         if self.chunks == 1:
@@ -80,7 +86,7 @@ class Floor:
             ends = np.cumsum(layers)
             block = (kind, ends - layers, ends)
             if not self._terms(device, kind, layers):
-                return float("inf")
+                return inf, inf
             first, last, pipeline, link = self._out.tolist()
         else:
             rank_of = np.array(self.shape(len(device)).rank_of_stage)
@@ -88,12 +94,13 @@ class Floor:
             ends = np.cumsum(layers)
             block = (kind, ends - layers, ends)
             if not self._fits(rank_of, block):
-                return float("inf")
+                return inf, inf
             pipeline = self._of_chunks(rank_of, device, block)
             first = last = link = 0.0
         tied = max(first, last) + self._tied_s(int(device[0]), int(device[rank_of[-1]]))
         reduced = tied + self._own_reduction(rank_of, device, block) if self.family is not Family.ANY else tied
-        return float(max(pipeline, link, reduced)) + self._step(len(device), rank_of, block)
+        end = float(max(pipeline, link, reduced)) + self._step(len(device), rank_of, block)
+        return float(pipeline), end
 
     def _terms(self, device: IntArray, kind: IntArray, layers: IntArray) -> bool:
         """The closed form, into `_out`; whether the layout fits."""
@@ -130,13 +137,30 @@ class Floor:
         return np.zeros(self.ways.num_links)
 
     def _fits(self, rank_of: IntArray, block: Block) -> bool:
-        """Whether weights, states and one microbatch of every chunk fit on every device."""
+        """Whether weights, states and the activations that a schedule with chunks needs fit on every device."""
         kind, starts, ends = block
-        needed = self.tables.static[starts, ends] + self.tables.activation[starts, ends]
+        flight = self._flight(int(rank_of.max()) + 1, len(rank_of))
+        needed = self.tables.static[starts, ends] + flight * self.tables.activation[starts, ends]
         held = np.bincount(rank_of, weights=needed)
         memory = np.zeros(len(held))
         memory[rank_of] = self.pool.memory_bytes[kind]
         return bool((held <= memory).all())
+
+    def _flight(self, ranks: int, stages: int) -> IntArray:
+        """Microbatches in flight per stage: in interleaved 1F1B certain, in V schedules what the thriftiest needs.
+
+        Interleaved 1F1B runs 2 (p - 1 - r) + (chunks - 1) p forwards on rank r before its first pair, p of each chunk
+        in turn. `v_half` holds half of what 1F1B's first rank does.
+        """
+        if self.v_shaped:
+            return np.full(stages, min(self.size, ranks // 2 + 1), dtype=np.int64)
+        flight = np.ones(stages, dtype=np.int64)
+        for rank in range(ranks if self.family is Family.FUSED else 0):
+            ahead = min(2 * (ranks - 1 - rank) + (self.chunks - 1) * ranks + 1, self.size * self.chunks)
+            rounds, rest = divmod(ahead, ranks * self.chunks)
+            for chunk in range(self.chunks):
+                flight[chunk * ranks + rank] = rounds * ranks + min(ranks, max(0, rest - chunk * ranks))
+        return flight
 
     def _of_chunks(self, rank_of: IntArray, device: IntArray, block: Block) -> float:
         """Ranks with several stages: the way to a rank's first stage, and its own work."""

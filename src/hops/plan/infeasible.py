@@ -29,7 +29,7 @@ def _reason(search: Search) -> str:
             f"weights, gradients and optimizer states alone need {_gib(weights)} GiB of {_gib(have)} on "
             f"{int(search.counts.sum())} devices; add devices, or share the states (optimizer.distributed)"
         )
-    smallest = int((tables.static + tables.activation)[tables.activation > 0].min(initial=0))
+    smallest = int((tables.static + tables.activation)[tables.parameters > 0].min())
     largest = int(pool.memory_bytes[search.counts > 0].max())
     if smallest > largest:
         return (

@@ -88,7 +88,7 @@ def floor_terms(
             busy = f + min(b, i + w) + share * near
             most = min(room // max(taken, 1), size)
             late = min(max(room // max(kept[start, end], 1), most), size)
-            done = before_f + size * busy
+            done = before_f + (size - 1) * busy + f + min(b, i + w)  # the first and the last message are on the way
             done += max(0.0, behind - (most - 1) * f) + max(0.0, behind - (late - 1) * (there - f + w))
             back = before_f + before_b + size * there
             everything = max(everything, back, done)
@@ -104,10 +104,12 @@ def floor_terms(
             behind = rest + down + up
             busy = there + share * near
             around = before_f + before_b
-            done = around + size * busy
+            done = around + (size - 1) * busy + there  # the first and the last message are on the way
             if family == 1:
                 waits = max((flight - 1) * f, behind) + max((flight - 1) * b, behind)
-                done = max(done, around + (size - flight + 1) * busy + waits)
+                if flight == size:  # all forwards before the first backward
+                    waits = max(max((size - 1) * f, behind) + (size - 1) * b, (size - 1) * f + behind)
+                done = max(done, around + (size - flight) * busy + there + waits)
                 done = max(done, around + (1 + (size - 1) // flight) * (behind + there))
             if family == 2:
                 done = path + (size - 1) * (slowest_f + slowest_b)

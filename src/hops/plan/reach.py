@@ -76,7 +76,7 @@ def least_bottleneck(problem: Problem) -> Bottleneck | None:
             low = middle + 1
     layout = search.layout(times[low])
     assert layout is not None, "bisection ends at a feasible time"
-    return Bottleneck(seconds=float(times[low]), layout=layout, exact=bool((counts == problem.counts).all()))
+    return Bottleneck(seconds=float(times[low]), layout=layout, exact=_whole(problem, counts))
 
 
 def layout_within(problem: Problem, seconds: float) -> Layout | None:
@@ -100,6 +100,11 @@ def _affordable(problem: Problem) -> IntArray:
             break
         counts[kind] = max(0, int((counts[kind] + 1) / excess) - 1)
     return counts
+
+
+def _whole(problem: Problem, counts: IntArray) -> bool:
+    """Whether nothing was cut that could be of use."""
+    return bool((counts == np.minimum(problem.counts, problem.num_layers)).all())
 
 
 class _Reach:

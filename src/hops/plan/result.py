@@ -11,7 +11,7 @@ from hops.plan.objective import Objective
 FORMAT = "hops-plan/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
     """One simulated plan.
 
@@ -87,12 +87,14 @@ class PlanReport:
     """Ranked plans, best first, and the bound over all choices: no plan can have a smaller value.
 
     Attributes:
+        others: plans that were simulated as well.
         bound: in the unit of `value`.
         bound_ms: iteration time that no plan of the best plan's batch can beat.
     """
 
     objective: Objective
     plans: tuple[Plan, ...]
+    others: tuple[Plan, ...]
     bound: float
     bound_ms: float
     effort: Effort

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from inspect import signature
 
 from hops.config.opened import OpenSpec
 from hops.config.schedule import ScheduleChoice
@@ -12,7 +11,7 @@ from hops.plan.family import Family, family_of
 from hops.schedule import SCHEDULERS, Shape
 
 NOT_TRIED = ("program", "zb_or_1f1b")  # a file of one's own; a chooser among two that are tried
-CHUNKS = (2, 4)  # tried where a schedule takes chunks and nothing says how many
+SEARCHING = "budget_ms"  # the parameter of schedules that search, and so take their time on every layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +80,21 @@ def groups(opened: OpenSpec) -> tuple[Group, ...]:
 
 
 def every_schedule() -> Iterator[ScheduleChoice]:
-    """All schedules by name, with their defaults; those that take chunks with several."""
+    """All schedules by name, with their defaults; those with several chunks with twice as many, too."""
     for name in SCHEDULERS.names():
         if name in NOT_TRIED:
             continue
-        maker = SCHEDULERS.get(name)
-        takes = {} if maker.__init__ is object.__init__ else signature(maker).parameters
         plain = ScheduleChoice(name=name)
-        for chunks in CHUNKS if "chunks" in takes else (None,):
-            own = {} if chunks is None else {"chunks": chunks}
-            yield plain.model_copy(update={"parameters": {**plain.defaults(), **own}})
+        defaults = plain.defaults()
+        yield plain.model_copy(update={"parameters": defaults})
+        if "chunks" in defaults and defaults["chunks"] > 1:
+            doubled = {**defaults, "chunks": 2 * defaults["chunks"]}
+            yield plain.model_copy(update={"parameters": doubled})
+
+
+def search_s(schedule: ScheduleChoice) -> float:
+    """Seconds that a schedule searches for on every layout; 0 for most."""
+    return float(schedule.parameters[SEARCHING]) / 1e3 if SEARCHING in schedule.parameters else 0.0
 
 
 def _arrangement(schedule: ScheduleChoice, size: int) -> tuple[int, bool]:

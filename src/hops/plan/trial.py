@@ -24,9 +24,18 @@ class Trial:
     expected_s: float
 
     @property
+    def ranks(self) -> int:
+        return len(self.candidate.layout.devices)
+
+    @property
     def actions(self) -> int:
         """Of an iteration: F and B."""
         return 2 * len(self.candidate.layout.layers) * self.candidate.group.size
+
+
+def trial_of(candidate: Candidate, schedule: ScheduleChoice) -> Trial:
+    """A candidate that is expected to reach its floor."""
+    return Trial(candidate=candidate, schedule=schedule, expected_s=candidate.floor_s)
 
 
 def closed(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Spec:
@@ -42,7 +51,7 @@ def closed(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, poo
 
 
 def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Trial | None:
-    """What the schedule's program comes to without links and jitter; None if it cannot run or does not fit.
+    """What the schedule's program comes to without shared links and jitter; None if it cannot run or does not fit.
 
     A policy has no program: it is expected to reach the candidate's floor.
     """
@@ -53,7 +62,8 @@ def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, p
         if isinstance(scheduler, StaticScheduler):
             scheduler.configure(setup.profile)
             check_fit(setup, scheduler.program)
-            seconds = max(evaluate(scheduler.program, setup.profile).makespan_ns / 1e9, seconds)
+            makespan_s = evaluate(scheduler.program, setup.profile).makespan_ns / 1e9
+            seconds += max(0.0, makespan_s - candidate.pipeline_s)
     except REFUSALS:
         return None
     return Trial(candidate=candidate, schedule=schedule, expected_s=seconds)
