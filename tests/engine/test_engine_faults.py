@@ -214,6 +214,11 @@ def test_a_link_that_reductions_cross_holds_them_up():
     assert step_run(link_down("nic", 15.5, 16)) == step_run()
 
 
+def test_a_link_for_reductions_that_there_are_not_hits_nobody():
+    trace = run(TWO, costs(2), wire(), link_down("nic", 0, 5), reduction_links=(("nic",), ("nic",)))
+    assert rows(trace, Stream.FAULT) == []
+
+
 def test_tied_embeddings_wait_for_the_links_between_their_ends():
     tied = StepCosts(tied_reduce_s=4e-3, synchronized=True)
     trace = run(TWO, costs(2, step_costs=tied), wire(), link_down("up", 7, 9))

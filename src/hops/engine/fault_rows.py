@@ -66,7 +66,7 @@ def _pairs_of_links(trace: Trace, disturbances: Disturbances) -> dict[str, list[
     for pair in sorted(pairs):
         for link in trace.meta.routes.get(pair, ()):
             found.setdefault(trace.meta.links[link].name, []).append(pair)
-    for rank, links in enumerate(disturbances.reduction_links):
-        for link in links:
+    for rank in np.unique(trace.rank[trace.op == Op.GRAD_REDUCE]).tolist() if disturbances.reduction_links else ():
+        for link in disturbances.reduction_links[rank]:
             found.setdefault(disturbances.links[link], []).append((rank, rank))
     return found
