@@ -4,7 +4,25 @@ import sys
 
 import typer
 
-from hops.cli import calibrate, compare, importing, initialise, listing, research, run, schedule, schema, show, trace, validate
+from hops.cli import (
+    calibrate,
+    compare,
+    faults,
+    goodput,
+    importing,
+    initialise,
+    listing,
+    plan,
+    research,
+    run,
+    schedule,
+    schema,
+    show,
+    stragglers,
+    trace,
+    validate,
+    whatif,
+)
 from hops.errors import HopsError, SpecError
 
 EXIT_INTERRUPTED = 130
@@ -38,6 +56,10 @@ def _hops(
 
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("plan")(plan.plan)
+app.command("goodput")(goodput.goodput)
+app.command("whatif")(whatif.whatif)
+app.command("stragglers")(stragglers.stragglers)
 app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(validate.validate)
 app.command("init")(initialise.init)
@@ -48,6 +70,7 @@ app.add_typer(schedule.app, name="schedule")
 app.add_typer(importing.app, name="import")
 app.add_typer(research.app, name="research")
 app.add_typer(trace.app, name="trace")
+app.add_typer(faults.app, name="faults")
 
 
 def main() -> None:
