@@ -8,12 +8,12 @@ from search_cases import FACTS, hetero16
 
 from hops.cluster import Network
 from hops.cost import FixedCosts
-from hops.engine import run_program
+from hops.engine import run_policy
 from hops.errors import UsageError
-from hops.schedule import SCHEDULERS, Profile, Shape, evaluate
+from hops.schedule import SCHEDULERS, Profile, Shape, evaluate, freeze
 from hops.schedule.search import Noise, choose, search
-from hops.schedule.search.builtins import contenders
-from hops.schedule.search.robust import LOOK_AHEAD
+from hops.schedule.search.builtins import contenders, fits
+from hops.schedule.search.robust import LOOK_AHEAD, expected_ns
 from hops.schedule.zb_or_1f1b import wait_s
 
 
@@ -75,13 +75,25 @@ def test_bad_parameters_are_refused(parameters, message):
     assert str(error.value) == message
 
 
-def test_under_noise_it_runs_the_best_on_average_of_plan_priorities_and_built_in():
+def test_under_noise_it_runs_the_better_of_plan_and_built_in_on_average():
     scheduler, profile = configured(iterations=500, jitter=0.3)
     _, builtin = contenders(profile)
-    choice = choose(profile, scheduler.result.program, builtin, Noise(jitter=0.3), seed=0)
-    assert set(choice.mean_ns) == {"plan", "plan+2", f"plan+{LOOK_AHEAD}", builtin.name}
+    noise = Noise(jitter=0.3)
+    choice = choose(profile, scheduler.result.program, builtin, noise, seed=0, look_aheads=(0,))
+    assert set(choice.mean_ns) == {"plan", builtin.name}
     assert scheduler.program == choice.program
-    assert min(choice.mean_ns.values()) <= choice.mean_ns["plan"]
+
+
+def test_adaptively_it_runs_the_best_of_plan_priorities_and_built_in_on_average():
+    scheduler = SCHEDULERS.get("hops_hetero_adaptive")(iterations=500, jitter=0.3)
+    profile = uneven(scheduler.shape(4, 8))
+    scheduler.configure(profile)
+    _, builtin = contenders(profile)
+    assert set(scheduler.choice.mean_ns) == {"plan", "plan+2", f"plan+{LOOK_AHEAD}", builtin.name}
+    chosen = min(scheduler.choice.mean_ns.values())
+    noise = Noise(jitter=0.3)
+    look_ahead = scheduler.choice.look_ahead
+    assert chosen == expected_ns(profile, scheduler.choice.program, noise, seed=0, look_ahead=look_ahead)
 
 
 def test_without_noise_the_plan_costs_what_was_planned_and_is_chosen():
@@ -110,19 +122,26 @@ def test_errors_of_the_profile_are_not_averaged_away():
     assert evaluate(plan, profile).makespan_ns < jitter < error
 
 
-def test_priorities_run_to_the_end_in_the_engine_within_memory():
-    scheduler, profile = configured(iterations=200)
-    scheduler = SCHEDULERS.get("hops_hetero")(iterations=200, jitter=0.4, seed=4)
-    profile = dataclasses.replace(profile, memory_bytes=(8, 6, 4, 3))
+@pytest.mark.parametrize("placement", ["loop", "v"])
+@pytest.mark.parametrize("look_ahead", [0, 2, LOOK_AHEAD])
+def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(placement, look_ahead):
+    """Within memory, and to the nanosecond while no two messages arrive at once."""
+    scheduler = SCHEDULERS.get("hops_hetero_adaptive")(iterations=300, chunks=2, placement=placement, seed=4)
+    profile = uneven(scheduler.shape(4, 8))
+    profile = dataclasses.replace(profile, memory_bytes=(16, 15, 14, 13))
     scheduler.configure(profile)
-    assert scheduler.result.certificate.gap >= 0
+    scheduler._choice = dataclasses.replace(scheduler.choice, look_ahead=look_ahead)
+    scheduler.configure = lambda profile: None  # keep this look-ahead
     costs = FixedCosts(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
     )
-    trace = run_program(scheduler.program, costs, Network.uniform(4))
-    assert len(trace.end_ns) >= scheduler.program.num_actions
+    trace = run_policy(scheduler, profile, costs, Network.uniform(4))
+    ran = freeze(trace)
+    assert fits(ran, profile)
+    expected = expected_ns(profile, scheduler.choice.program, Noise(), seed=0, look_ahead=look_ahead)
+    assert trace.end_ns.max() == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.skipif(not FACTS.exists(), reason=f"needs {FACTS}")

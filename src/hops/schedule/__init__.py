@@ -8,6 +8,7 @@ from hops.schedule.freeze import freeze
 from hops.schedule.from_file import FromFile
 from hops.schedule.gpipe import GPipe
 from hops.schedule.hops_hetero import HopsHetero
+from hops.schedule.hops_hetero_adaptive import HopsHeteroAdaptive
 from hops.schedule.interleaved_1f1b import Interleaved1F1B
 from hops.schedule.one_f_one_b import OneFOneB
 from hops.schedule.profile import Profile
@@ -31,6 +32,7 @@ __all__ = [
     "FromFile",
     "GPipe",
     "HopsHetero",
+    "HopsHeteroAdaptive",
     "Interleaved1F1B",
     "OneFOneB",
     "Profile",

@@ -4,9 +4,10 @@ from hops.schedule.search.driver import Certificate, Result, iterations_for, sea
 from hops.schedule.search.profiles import NamedProfile, profile_from_json, read_profiles
 from hops.schedule.search.report import search_report
 from hops.schedule.search.robust import Choice, Noise, choose
-from hops.schedule.search.versus import Versus, read_hetero16, versus, versus_report
+from hops.schedule.search.versus import HETERO16, Versus, read_hetero16, versus, versus_report
 
 __all__ = [
+    "HETERO16",
     "Certificate",
     "Choice",
     "NamedProfile",

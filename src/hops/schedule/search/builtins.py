@@ -9,7 +9,7 @@ from hops.schedule.evaluate import evaluate, peaks
 from hops.schedule.profile import Profile
 from hops.schedule.program import Program
 
-CHOOSERS = ("hops_hetero", "zb_or_1f1b")  # they choose among the others
+CHOOSERS = ("hops_hetero", "hops_hetero_adaptive", "zb_or_1f1b")  # they choose among the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

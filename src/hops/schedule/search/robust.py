@@ -1,6 +1,6 @@
 """Chooses under uncertainty: the plan as it stands, the plan as priorities, or a built-in, by common random numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,11 +56,22 @@ class Choice:
     mean_ns: dict[str, float]
 
 
-def choose(profile: Profile, plan: Program, builtin: Contender | None, noise: Noise, *, seed: int) -> Choice:
-    """The candidate with the shortest mean makespan over DRAWS draws, the same for all; the first of equals."""
+def choose(
+    profile: Profile,
+    plan: Program,
+    builtin: Contender | None,
+    noise: Noise,
+    *,
+    seed: int,
+    look_aheads: Sequence[int] = LOOK_AHEADS,
+) -> Choice:
+    """The candidate with the shortest mean makespan over DRAWS draws, the same for all; the first of equals.
+
+    Candidates are the plan with each look-ahead (0: as it stands), and the built-in.
+    """
     instance = Instance.of(profile)
     draws = [*_draws(instance, noise, seed)]
-    candidates = {("plan" if ahead == 0 else f"plan+{ahead}"): (plan, ahead) for ahead in LOOK_AHEADS}
+    candidates = {("plan" if ahead == 0 else f"plan+{ahead}"): (plan, ahead) for ahead in look_aheads}
     if builtin is not None:
         candidates[builtin.name] = (builtin.program, 0)
     means = {name: _mean(instance, program, ahead, draws) for name, (program, ahead) in candidates.items()}

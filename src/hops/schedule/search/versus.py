@@ -21,6 +21,8 @@ from hops.schedule.search.profiles import NamedProfile, profile_from_json
 from hops.schedule.search.replay import replay
 from hops.schedule.search.robust import SHORTEST
 
+HETERO16 = Path(__file__).parent / "hetero16.json"
+"""Stage times and makespans that the original HOPS published (github.com/O1af/HOPS): 2 L4 + 2 A10G in 16 ways."""
 RIVALS = ("1f1b", "zero_bubble", "zb_or_1f1b")
 SEARCHED = "hops_hetero"
 MEMORY = ("none", "p", "1f1b")
