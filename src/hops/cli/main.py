@@ -5,6 +5,7 @@ import sys
 import typer
 
 from hops.cli import (
+    bench,
     calibrate,
     compare,
     faults,
@@ -67,6 +68,7 @@ app.command("show")(show.show)
 app.command("schema")(schema.schema)
 app.add_typer(listing.app, name="list")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(bench.app, name="bench")
 app.add_typer(importing.app, name="import")
 app.add_typer(research.app, name="research")
 app.add_typer(trace.app, name="trace")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hops.cli.options import JsonOption
+from hops.cli.search import search
 
 if TYPE_CHECKING:
     from hops.schedule import Program
 
-app = typer.Typer(help="Show and check schedules as programs.", no_args_is_help=True)
+app = typer.Typer(help="Show, check and search schedules as programs.", no_args_is_help=True)
+app.command("search")(search)
 Ranks = Annotated[int, typer.Option("--ranks", "-p", min=1, max=4096, help="Ranks of the pipeline.")]
 Microbatches = Annotated[
     int, typer.Option("--microbatches", "-m", min=1, max=65536, help="Microbatches per iteration.")
