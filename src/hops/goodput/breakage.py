@@ -38,6 +38,7 @@ class Breakage:
         for _, copy, fault in reversed(self._others):
             self._coming[copy].append(fault)
         self._next_stop = self._next_other = 0
+        self._passed: set[int] = set()  # stops after the next one that nobody noticed
 
     def advance(self, now_ns: int) -> list[tuple[Unit, Fault]]:
         """Let everything happen up to now; returns the stops among it."""
@@ -51,18 +52,32 @@ class Breakage:
                 self.changes += 1
         struck = []
         while self._next_stop < len(self._stops) and self._stops[self._next_stop][0] <= now_ns:
-            _, unit, found = self._stops[self._next_stop]
+            if self._next_stop not in self._passed:
+                struck.append(self._stop(self._next_stop))
             self._next_stop += 1
-            self.back_ns[unit] = max(found.fault.end_ns, self.back_ns.get(unit, 0))
-            self._replaced(unit)
-            struck.append((unit, found.fault))
         return struck
+
+    def pass_by(self, now_ns: int, uses: Uses) -> None:
+        """Let units stop up to now that are not used: nobody notices, but they are down."""
+        for index in range(self._next_stop, len(self._stops)):
+            start, unit, _ = self._stops[index]
+            if start > now_ns:
+                return
+            if index not in self._passed and not uses(unit):
+                self._passed.add(index)
+                self._stop(index)
+
+    def _stop(self, index: int) -> tuple[Unit, Fault]:
+        _, unit, found = self._stops[index]
+        self.back_ns[unit] = max(found.fault.end_ns, self.back_ns.get(unit, 0))
+        self._replaced(unit)
+        return unit, found.fault
 
     def next_stop_ns(self, uses: Uses) -> int:
         """When a unit that is used stops next."""
         for index in range(self._next_stop, len(self._stops)):
             start, unit, _ = self._stops[index]
-            if uses(unit):
+            if index not in self._passed and uses(unit):
                 return start
         return _NEVER
 

@@ -16,7 +16,7 @@ from hops.goodput.fleet import Fleet, FleetPlan
 from hops.goodput.ledger import Cause, Ledger
 from hops.goodput.outcome import LifeStory
 from hops.goodput.paces import Draws, Group, Paces, Touched, conditions
-from hops.goodput.recovery.base import Recovery, RecoveryPolicy, Situation, Unit, Variant
+from hops.goodput.recovery.base import Layout, Recovery, RecoveryPolicy, Situation, Unit, Variant
 from hops.goodput.saver import NEVER, Saver
 from hops.goodput.settings import RecoveryTimes
 
@@ -46,6 +46,7 @@ class Life:
         self.now_ns = self.iterations = self.interruptions = self.touched = 0
         self.vacant: set[Unit] = set()
         self.out: frozenset[Unit] = frozenset()
+        self.coming: tuple[frozenset[Unit], Layout] | None = None  # out and layout after the recovery under way
         self.layout = policy.layout(self.out)
         self.free = times.spares if policy.keeps_spares else 0
         self.repairs_ns: list[int] = []
@@ -174,6 +175,10 @@ class Life:
     # Who trains
 
     def _uses(self, unit: Unit) -> bool:
+        """Whether a stop of the unit would be noticed now: it is used, or is to be when the recovery has ended."""
+        if self.coming is not None:
+            out, layout = self.coming
+            return unit not in out and unit.replica not in layout.dropped
         return unit not in self.vacant and unit not in self.out and unit.replica not in self.layout.dropped
 
     def _runs(self, copy: int) -> bool:
@@ -267,19 +272,24 @@ class Life:
         self._go_through(recovery)
 
     def _go_through(self, recovery: Recovery) -> bool:
+        """Whether the last phase came to its end. Spare devices do not break while they stand by."""
+        if not self.policy.keeps_spares:
+            self.coming = (recovery.out, self.policy.layout(recovery.out))
         for phase in recovery.phases:
             if not self._pass(phase.cause, phase.length_ns):
                 return False
             if phase.fills:
                 self._fill(recovery.out)
-        self.out, self.vacant = recovery.out, set()
-        self.layout = self.policy.layout(self.out)
+        self.breakage.pass_by(self.now_ns, self._uses)
+        self.layout = self.policy.layout(recovery.out)
+        self.out, self.vacant, self.coming = recovery.out, set(), None
         if recovery.rollback:
             self.saver.restarted(self.now_ns)
         return True
 
     def _fill(self, out: frozenset[Unit]) -> None:
         """Devices stand in all vacant places that training does not go without."""
+        self.breakage.pass_by(self.now_ns, self._uses)
         self._collect_repaired()
         if self.policy.keeps_spares:
             self.free -= len(self.vacant - out)
@@ -289,6 +299,8 @@ class Life:
 
     def _situation(self) -> Situation:
         self._collect_repaired()
+        unnoticed = {unit for unit, back_ns in self.breakage.back_ns.items() if back_ns > self.now_ns}
+        self.out |= {unit for unit in unnoticed - self.vacant if unit.replica in self.layout.dropped}
         return Situation(
             now_ns=self.now_ns,
             vacant=frozenset(self.vacant),
