@@ -47,6 +47,32 @@ def test_what_is_granted_is_all_that_is_not_on_the_way_to_what_is_hidden(tmp_pat
     assert granted == [tmp_path / name for name in ("a/b", "a/file", "d/e", "f")]
 
 
+def test_the_way_through_a_folder_that_cannot_be_listed_is_still_found(tmp_path):
+    """As /home is on some machines."""
+    for name in ("closed/me/hidden", "closed/me/work", "closed/others", "open"):
+        (tmp_path / name).mkdir(parents=True)
+    listed = Path.iterdir
+
+    def iterdir(path):
+        if path == tmp_path / "closed":
+            raise PermissionError
+        return listed(path)
+
+    with mock.patch.object(Path, "iterdir", iterdir):
+        granted = list(landlock.beside({tmp_path / "closed/me/hidden"}, tmp_path))
+    assert granted == [tmp_path / "closed/me/work", tmp_path / "open"]
+
+
+def test_a_kernel_that_refuses_to_hide_is_no_way_around_the_check(fresh):
+    seal = Seal(folder=fresh.sealed, digests=())
+    with (
+        mock.patch.object(landlock, "available", return_value=True),
+        mock.patch.object(landlock, "hide", side_effect=OSError),
+        pytest.raises(ResearchError, match="this process can read it"),
+    ):
+        close(seal)
+
+
 @needs_landlock
 def test_a_closed_seal_holds_against_whoever_we_are_and_whatever_we_start(fresh):
     run, other = fresh.sealed / "run_6", fresh.train / "run_1"

@@ -57,9 +57,16 @@ def hide(folders: Iterable[Path]) -> None:
 def beside(hidden: set[Path], top: Path = Path("/")) -> Iterator[Path]:
     """The largest files and folders below `top` that neither are, contain, nor lie in a hidden one.
 
-    Links are left out: what they lead to is granted, or not, where it lies.
+    Links are left out: what they lead to is granted, or not, where it lies. Of a folder that may be passed but not
+    listed, only the way on is known.
     """
-    for path in sorted(top.iterdir()):
+    try:
+        paths = sorted(top.iterdir())
+    except PermissionError:
+        paths = sorted(
+            {path for path in (*hidden, *(up for each in hidden for up in each.parents)) if path.parent == top}
+        )
+    for path in paths:
         if path in hidden or path.is_symlink():
             continue
         if any(path in folder.parents for folder in hidden):

@@ -1,5 +1,6 @@
 """The sealed test split: before the loop works, it makes sure that it cannot read it, and refuses to work if it can."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,9 @@ def close(seal: Seal | None) -> str:
         return f"the test split is not on this machine (was in {seal.folder})"
     how = "this user has no permission"
     if landlock.available():
-        landlock.hide([seal.folder])
-        how = "hidden from this process and all it starts by Landlock"
+        with suppress(OSError):  # whether it has worked is seen below
+            landlock.hide([seal.folder])
+            how = "hidden from this process and all it starts by Landlock"
     if readable(seal.folder):
         raise ResearchError(
             f"{seal.folder} holds the sealed test split and this process can read it\n"
