@@ -97,3 +97,11 @@ def test_a_profile_of_one_run_reproduces_it(folders, tmp_path):
     assert predicted.mean_iteration_s == pytest.approx(
         measured_outcome(READERS.trace(folder)).mean_iteration_s, rel=0.02
     )
+
+
+def test_the_report_has_the_errors_of_every_stage_kind(fitted):
+    stages = fitted.report["compute"]["stage_and_errors_of_forward_and_backward_pct"]
+    labels = [label for label, _, _ in stages]
+    assert "l4, 3 layers, hidden 1024, sequence 1024" in labels
+    assert "a10g, 2 layers, last, hidden 1024, sequence 1024" in labels
+    assert max(abs(error) for _, *errors in stages for error in errors) < 10

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hops.calibrate.fit_compute import code_of, device_of, fit_compute, host_of
+from hops.calibrate.fit_compute import code_of, device_of, fit_compute, host_of, stage_errors
 from hops.calibrate.fit_messages import fit_messages, fit_of, usual_benchmarks, with_messages
 from hops.calibrate.fit_reduce import fit_reduce
 from hops.calibrate.fit_step import fit_gap, fit_step, with_step
@@ -24,7 +24,7 @@ def calibrate(runs: Sequence[Run]) -> HardwareProfile:
     if not runs:
         raise UsageError("no run to calibrate on; name at least one run folder with a trace")
     _need_scipy()
-    compute, _ = fit_compute(runs)
+    compute, stages = fit_compute(runs)
     x = _values(compute)
     hosts = {kind: host_of(x, kind, nic_bytes_per_s=nic) for kind, nic in _nics(runs).items()}
     messages, _ = fit_messages(runs, hosts)
@@ -40,7 +40,11 @@ def calibrate(runs: Sequence[Run]) -> HardwareProfile:
         reduce=fit_reduce(runs),
         gap=fit_gap(runs),
         benchmarks=usual_benchmarks(runs),
-        report={part: report_of(fit) for part, fit in (("compute", compute), ("messages", messages), ("step", step))},
+        report={
+            "compute": report_of(compute) | {"stage_and_errors_of_forward_and_backward_pct": stage_errors(stages, x)},
+            "messages": report_of(messages),
+            "step": report_of(step),
+        },
     )
 
 
@@ -116,4 +120,3 @@ def _hosts_of(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
     return {
         device: tuple(sorted(counts, key=lambda kind: (-counts[kind], kind))) for device, counts in sorted(seen.items())
     }
-

@@ -47,10 +47,12 @@ class Group:
     """Stages alike on devices alike, of several runs: mean of their medians.
 
     Attributes:
+        label: for reports.
         forward: seconds by class of microbatches, of those that there are.
         weight: grows with the root of the number of stages.
     """
 
+    label: str
     rank: Rank
     work: StageWork
     operations: HostOperations
@@ -82,6 +84,7 @@ def _group(members: list[tuple[Run, int]]) -> Group:
             forward.setdefault(fetched, []).append(float(np.median(lengths[:, classes == fetched])))
         backward.append(float(np.median((times.backward[..., 1] - times.backward[..., 0])[:, number])))
     return Group(
+        label=_label(run, stage),
         rank=run.ranks[stage],
         work=merged(run.works[stage]),
         operations=run.operations,
@@ -90,6 +93,14 @@ def _group(members: list[tuple[Run, int]]) -> Group:
         backward=float(np.mean(backward)),
         weight=len(members) ** 0.5,
     )
+
+
+def _label(run: Run, stage: int) -> str:
+    work, pipeline = run.works[stage], run.inputs.spec.pipeline
+    assert pipeline.model is not None, "only launches with a model are observed"
+    ends = (", first" if work.embedding else "") + (", last" if work.head else "")
+    shape = f"hidden {pipeline.model.hidden}, sequence {pipeline.sequence_length}"
+    return f"{run.ranks[stage].device.name}, {work.num_layers} layers{ends}, {shape}"
 
 
 def fetch_classes(stage: int, stages: int, microbatches: int) -> np.ndarray:
@@ -172,27 +183,17 @@ def host_of(x: Mapping[str, float], name: str, **others: float) -> HostFit:
 def fit_compute(runs: Sequence[Run]) -> tuple[Fit, list[Group]]:
     """Robust least squares of the logarithms of F (by class) and B of every group."""
     data = groups(runs)
-
-    def residuals(x: Mapping[str, float]) -> Floats:
-        code, values = code_of(x), []
-        rates, hosts = {}, {}
-        for group in data:
-            key = (group.rank.device.name, group.rank.end.kind, group.operations, group.precision)
-            if key not in rates:
-                hosts[key] = host_of(x, key[1])
-                device = device_of(x, key[0])
-                rates[key] = fitted_rates(
-                    group.rank.device, group.precision, group.operations, device, hosts[key], code
-                )
-            forward, backward = predicted(group.work, rates[key])
-            more = {STEADY: 0.0, FIRST: hosts[key].first_fetch_s, REFILL: hosts[key].refill_s}
-            share = group.weight / len(group.forward) ** 0.5
-            values += [share * np.log((forward + more[fetched]) / seconds) for fetched, seconds in group.forward]
-            values.append(group.weight * np.log(backward / group.backward))
-        return np.array(values)
-
     owners = [(group.rank.device.name, group.rank.end.kind) for group in data for _ in (*group.forward, group.backward)]
     places = {name for pair in owners for name in pair}
+
+    def residuals(x: Mapping[str, float]) -> Floats:
+        values = []
+        for group, (forward, backward) in zip(data, predictions(data, x), strict=True):
+            share = group.weight / len(group.forward) ** 0.5
+            pairs = zip(forward, group.forward, strict=True)
+            values += [share * np.log(ours / theirs) for ours, (_, theirs) in pairs]
+            values.append(group.weight * np.log(backward / group.backward))
+        return np.array(values)
 
     def rows_of(parameter: str) -> Bools:
         place = parameter.partition(".")[2]
@@ -201,6 +202,28 @@ def fit_compute(runs: Sequence[Run]) -> tuple[Fit, list[Group]]:
     return solve(parameters(data), residuals, pull=PULL, soft=SOFT, rows_of=rows_of), data
 
 
-def predicted(work: StageWork, rates: DeviceRates) -> tuple[float, float]:
-    """F and B of a stage in the steady state."""
-    return sum(forward_terms(work, rates).values()), sum(backward_terms(work, rates).values())
+def predictions(data: Sequence[Group], x: Mapping[str, float]) -> list[tuple[list[float], float]]:
+    """F of every class, and B, of every group, in seconds."""
+    code = code_of(x)
+    devices = {name: device_of(x, name) for name in {group.rank.device.name for group in data}}
+    hosts = {name: host_of(x, name) for name in {group.rank.end.kind for group in data}}
+    rates: dict[object, DeviceRates] = {}
+    found = []
+    for group in data:
+        device, host = group.rank.device, hosts[group.rank.end.kind]
+        key = (device.name, group.rank.end.kind, group.operations, group.precision)
+        if key not in rates:
+            rates[key] = fitted_rates(device, group.precision, group.operations, devices[device.name], host, code)
+        forward = sum(forward_terms(group.work, rates[key]).values())
+        more = {STEADY: 0.0, FIRST: host.first_fetch_s, REFILL: host.refill_s}
+        backward = sum(backward_terms(group.work, rates[key]).values())
+        found.append(([forward + more[fetched] for fetched, _ in group.forward], backward))
+    return found
+
+
+def stage_errors(data: Sequence[Group], x: Mapping[str, float]) -> list[list[str | float]]:
+    """Of every group: its label, and the errors of its first class of F and of B in percent."""
+    return [
+        [group.label, 100 * (forward[0] / group.forward[0][1] - 1), 100 * (backward / group.backward - 1)]
+        for group, (forward, backward) in zip(data, predictions(data, x), strict=True)
+    ]

@@ -8,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hops.api.build import build
 from hops.api.inputs import RunInputs
 from hops.calibrate.outcome import Outcome, measured_outcome
-from hops.calibrate.predict import VARIANTS, predict
+from hops.calibrate.predict import VARIANTS, predict, with_profile
 from hops.calibrate.replay import DESCRIPTION, replay
 from hops.calibrate.scenarios import folds, scenario
 from hops.calibrate.score import RunScore, Suite, suite
@@ -36,12 +37,13 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatedRun:
-    """A run: its scores by variant, and the groups it belongs to."""
+    """A run: scores by variant, the groups it belongs to, and where it is far from what its profile was fitted on."""
 
     name: str
     scenario: str
     groups: Mapping[str, str]
     scores: Mapping[str, RunScore]
+    warnings: tuple[str, ...] = ()
 
     @property
     def measured(self) -> Outcome:
@@ -134,6 +136,7 @@ def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> Validate
         name=inputs.name,
         scenario=scenario(inputs),
         groups=_groups(inputs),
+        warnings=build(with_profile(inputs.spec, profile)).warnings,
         scores={
             name: RunScore(name=inputs.name, predicted=each, measured=measured) for name, each in predicted.items()
         },

@@ -1,5 +1,6 @@
 """Validation as a table in a terminal, and as a report with groups and pictures (Markdown and HTML)."""
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -35,7 +36,14 @@ def render_validation(found: Validation) -> RenderableType:
     for name in found.variants:
         table.add_row(name, *_cells(found.suite(name)))
     described = "\n".join(f"  {name}: {DESCRIPTIONS[name]}" for name in found.variants)
-    return Group(f"{len(found.runs)} runs, {found.how}", "", table, "", described, DEFINITIONS)
+    far = [f"! {each}" for each in _warnings(found)]
+    return Group(f"{len(found.runs)} runs, {found.how}", "", table, *far, "", described, DEFINITIONS)
+
+
+def _warnings(found: Validation) -> list[str]:
+    """What is warned of, each once, with the number of runs it holds for."""
+    counts = Counter(each for run in found.runs for each in run.warnings)
+    return [f"{warning} ({number} of {len(found.runs)} runs)" for warning, number in sorted(counts.items())]
 
 
 def write_report(found: Validation, folder: Path) -> None:
@@ -55,6 +63,7 @@ def _blocks(found: Validation) -> list[Block]:
     blocks.append([["variant", *_one_line(_HEADS)], *([name, *_cells(found.suite(name))] for name in found.variants)])
     blocks += [f"**{name}**: {DESCRIPTIONS[name]}." for name in found.variants]
     blocks += [DEFINITIONS, "![predicted against measured](validation.png)"]
+    blocks += _warnings(found)
     for key in found.runs[0].groups:
         blocks += [f"## By {key}", _grouped(found, key)]
     blocks += ["## Runs", _runs(found)]
