@@ -76,11 +76,6 @@ class Cluster:
         place = self._place(device_id)
         return place.nic_port("out").name, place.nic_port("in").name
 
-    def nic_links(self, device_id: str) -> tuple[str, str]:
-        """Names of the links out of and into the NIC of a device. Raises UsageError for an unknown id."""
-        place = self._place(device_id)
-        return place.nic_port("out").name, place.nic_port("in").name
-
     def locality(self, source_id: str, target_id: str) -> Locality:
         """How near two devices are. Raises UsageError for an unknown id."""
         source, target = self._place(source_id), self._place(target_id)
