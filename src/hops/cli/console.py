@@ -16,12 +16,16 @@ PATIENCE_S = 1.0
 
 
 def show(*renderables: "RenderableType") -> None:
-    """Print rich renderables (or plain text) to stdout."""
+    """Print rich renderables (or plain text) to stdout.
+
+    Text is taken as it is: `[x]` in the name of a device is no style. Lines of plain text are not wrapped, so that a
+    path stays in one piece.
+    """
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for renderable in renderables:
-        console.print(renderable)
+        console.print(renderable, soft_wrap=isinstance(renderable, str))
 
 
 def show_json(value: Any) -> None:
