@@ -72,8 +72,9 @@ def first_policies(instance: Instance) -> Iterator[IntArray]:
 
 
 def refined(policy: IntArray) -> Iterator[IntArray]:
-    """The same policy with other rules for when to run a W."""
-    for rule, value in ((Rule.PATIENCE, PATIENT), (Rule.PATIENCE, 0), (Rule.DEFER, 0), (Rule.DEFER, 1)):
+    """The same policy with other rules for when to run a W, or with its first backwards split, too."""
+    w_rules = ((Rule.PATIENCE, PATIENT), (Rule.PATIENCE, 0), (Rule.DEFER, 0), (Rule.DEFER, 1))
+    for rule, value in (*w_rules, (Rule.SPLIT_FIRST, 2), (Rule.SPLIT_FIRST, 4)):
         other = policy.copy()
         other[rule] = value
         yield other
