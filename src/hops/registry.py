@@ -50,4 +50,4 @@ class Registry(Generic[T]):
         known = self.names()
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"unknown {self.family} {name!r}: {hint}known are {', '.join(known)}")
+        raise UsageError(f"unknown {self.family} {name!r}: {hint}known are {', '.join(sorted(known))}")

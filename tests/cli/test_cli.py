@@ -65,6 +65,22 @@ def test_run_writes_everything_into_a_folder(hops, tmp_path):
     assert json.loads((tmp_path / "out/summary.json").read_text())["format"] == "hops-summary/1"
 
 
+@pytest.mark.parametrize("name", ["[/red]", "[bold]", ":smile:"])
+def test_names_are_printed_as_they_are(hops, tmp_path, name):
+    """What looks like a style of rich is none: it neither vanishes nor ends in a traceback."""
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("{devices: [l4, l4]}", f'{{name: "{name}", devices: [l4, l4]}}'))
+    code, out, _ = hops("run", "spec.yaml", "-o", f"out{name}x")
+    assert code == 0
+    assert f"l4 {name}/1" in out
+    assert f"wrote out{name}x/timeline.png" in out
+    assert f"l4 {name}/1" in hops("trace", "show", f"out{name}x/events.csv")[1]
+
+
+def test_paths_stay_in_one_piece_on_narrow_terminals(hops):
+    folder = "a-folder-with-a-name/that-is-longer/than-the-terminal-is-wide/because-somebody/keeps-many-runs-apart"
+    assert f"wrote {folder}/summary.json\n" in hops("run", "spec.yaml", "-o", folder)[1]
+
+
 def test_run_writes_what_the_spec_names(hops, tmp_path):
     (tmp_path / "spec.yaml").write_text(
         SPEC
@@ -147,12 +163,56 @@ def test_compare_answers_no_if_nothing_can_run(hops):
     assert "none of the schedules can run" in err
 
 
-@pytest.mark.parametrize("schedules", ["", "1f1b,1f1b", "nonsense"])
-def test_compare_refuses_bad_lists(hops, schedules):
-    code, _, err = hops("compare", "spec.yaml", "-s", schedules)
-    assert code in {1, 2}
-    assert "Traceback" not in err
-    assert err.strip()
+@pytest.mark.parametrize(
+    ("schedules", "message"),
+    [
+        ("", "expected different names separated by commas"),
+        ("1f1b,1f1b", "expected different names separated by commas"),
+        ("1f1b,zb_h3", "unknown schedule 'zb_h3': did you mean 'zb_h"),
+    ],
+)
+def test_compare_refuses_bad_lists(hops, schedules, message):
+    """A name that nobody knows is wrong usage, even if the others could run."""
+    code, out, err = hops("compare", "spec.yaml", "-s", schedules)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_schedule_show_fits_the_terminal_and_explains_its_letters(hops, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("zb_h1", "interleaved_1f1b"):
+        out = hops("schedule", "show", name)[1]
+        assert max(map(len, out.splitlines())) <= 80
+        assert "I and W its halves" in out
+        assert ("second chunk" in out) == (name == "interleaved_1f1b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("interleaved_1f1b", "--set", "chunks=1"), "error: chunks must be"),
+        (("zb_h1", "--set", "chunk=1"), "error: chunk: unknown parameter of the schedule zb_h1, it takes none"),
+    ],
+)
+def test_schedule_show_says_what_is_wrong_with_parameters(hops, arguments, message):
+    code, out, err = hops("schedule", "show", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+
+
+@pytest.mark.parametrize("what", ["devices", "links", "models", "schedules"])
+def test_lists_fit_80_columns_without_cutting_names(hops, monkeypatch, what):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = hops("list", what)[1]
+    assert max(map(len, out.splitlines())) <= 80
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+    assert "None" not in out
+
+
+def test_devices_without_bf16_show_their_fp16_rate(hops):
+    rows = {line.split()[0]: line for line in hops("list", "devices")[1].splitlines() if line.strip()}
+    assert "fp16 65" in rows["t4"]
+    assert "fp16 125" in rows["v100-sxm-32"]
 
 
 @pytest.mark.parametrize("what", ["devices", "links", "models", "schedules"])
@@ -179,6 +239,11 @@ def test_show_prints_a_spec_that_runs_the_same(hops, tmp_path):
     (tmp_path / "shown.yaml").write_text(shown)
     assert hops("run", "shown.yaml", "--json")[1] == hops("run", "spec.yaml", "--json")[1]
     assert json.loads(hops("show", "spec.yaml", "--json")[1])["simulation"]["iterations"] == 2
+
+
+def test_python_dash_m_is_the_same_command():
+    said = subprocess.run([sys.executable, "-m", "hops", "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("hops ")
 
 
 def test_schema_is_a_json_schema(hops):

@@ -29,11 +29,14 @@ def compare(
     from hops.cli.console import show, show_json
     from hops.errors import DoesNotFitError, SpecError, UsageError
     from hops.report import render_comparison
+    from hops.schedule import SCHEDULERS
     from hops.viz import draw_comparison
 
     names = [name.strip() for name in schedules.split(",") if name.strip()]
     if len(set(names)) != len(names) or not names:
         raise UsageError(f"--schedules: got {schedules!r}, expected different names separated by commas")
+    for name in names:
+        SCHEDULERS.get(name)  # a name that nobody knows is a slip of the pen, not a schedule that cannot run here
     runs, refused = {}, {}
     load(spec, overrides or ())  # what is wrong with the file itself is said once
     for name in names:

@@ -15,21 +15,22 @@ CatalogOption = Annotated[
 
 
 Row = dict[str, Any]
+_SENTENCES = ("aliases", "what")  # columns that may take several lines
 Columns = dict[str, Callable[[Row], str]]  # heading to text of a row; starts with > if it is a number
 
 
 @app.command()
 def devices(catalog: CatalogOption = None, *, as_json: JsonOption = False) -> None:
-    """Devices of the catalog: dense rates, memory, NIC, price. `--json` adds aliases and sources."""
+    """Devices of the catalog: memory, dense rate in bf16, NIC, price. `--json` adds other rates and sources."""
     from hops.cluster import Catalog, device_rows
-    from hops.units import format_bandwidth, format_bytes, format_compute
+    from hops.units import format_bandwidth, format_bytes
 
     columns: Columns = {
         "device": lambda row: row["name"],
         "aliases": lambda row: ", ".join(row["aliases"]),
         ">memory": lambda row: format_bytes(row["memory_bytes"]),
         ">bandwidth": lambda row: format_bandwidth(row["memory_bytes_per_s"]),
-        ">bf16 dense": lambda row: format_compute(row["bf16_flop_per_s"]) if row["bf16_flop_per_s"] else "-",
+        ">TFLOP/s": _dense_tflops,
         "host NIC": lambda row: row["nic"],
         ">USD/h": lambda row: f"{row['price_usd_per_hour']:.2f}",
     }
@@ -84,7 +85,7 @@ def schedules(*, as_json: JsonOption = False) -> None:
 
     columns: Columns = {
         "schedule": lambda row: row["name"],
-        "parameters": lambda row: "\n".join(f"{key}: {value}" for key, value in row["parameters"].items()) or "-",
+        "parameters": lambda row: "\n".join(f"{key}: {_yaml(each)}" for key, each in row["parameters"].items()) or "-",
         "what": lambda row: row["what"],
     }
     rows = [
@@ -93,24 +94,36 @@ def schedules(*, as_json: JsonOption = False) -> None:
             "parameters": ScheduleChoice(name=name).defaults(),
             "what": " ".join((getdoc(SCHEDULERS.get(name)) or "").partition("\n\n")[0].split()),
         }
-        for name in SCHEDULERS.names()
+        for name in sorted(SCHEDULERS.names())
     ]
     _print(rows, columns, as_json=as_json)
 
 
-def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _dense_tflops(row: Row) -> str:
+    """At bf16, or at fp16 where the device has no bf16."""
+    for number_format, label in (("bf16", ""), ("fp16", "fp16 ")):
+        if row[f"{number_format}_flop_per_s"]:
+            return f"{label}{row[f'{number_format}_flop_per_s'] / 1e12:,.0f}"
+    return "-"
 
+
+def _yaml(value: object) -> str:
+    """A default as one writes it into a spec."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
     from hops.cli.console import show, show_json
+    from hops.report.tables import plain_table
 
     if as_json:
         show_json(rows)
         return
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for number, heading in enumerate(columns):
+    first, *others = columns
+    table = plain_table(first)
+    for heading in others:
         justify: Literal["left", "right"] = "right" if heading.startswith(">") else "left"
-        table.add_column(heading.removeprefix(">"), justify=justify, no_wrap=number == 0)
+        table.add_column(heading.removeprefix(">"), justify=justify, no_wrap=heading not in _SENTENCES)
     for row in rows:
         table.add_row(*(text(row) for text in columns.values()))
     show(table)

@@ -19,6 +19,10 @@ Microbatches = Annotated[
     int, typer.Option("--microbatches", "-m", min=1, max=65536, help="Microbatches per iteration.")
 ]
 
+_WIDTH = 100  # of the grid where the output is no terminal
+_LEGEND = "F forward, B backward, I and W its halves (inputs, weights); .: idle"
+_LEGEND_OF_CHUNKS = "\nlower case: a rank's second chunk (upper case again on its third, and so on)"
+
 
 @app.command("show")
 def show_schedule(
@@ -35,6 +39,8 @@ def show_schedule(
     as_program: Annotated[bool, typer.Option("--program", help="Print the program file instead of a grid.")] = False,
 ) -> None:
     """Print a schedule as a grid over time (F, I and W take 1 ms, messages no time), one row per rank."""
+    from shutil import get_terminal_size
+
     from hops.schedule import Profile
     from hops.schedule.evaluate import evaluate
     from hops.schedule.show import grid
@@ -44,7 +50,8 @@ def show_schedule(
         typer.echo(str(program))
         return
     evaluation = evaluate(program, Profile.uniform(program.shape, f=1e-3, i=1e-3, w=1e-3))
-    typer.echo(grid(program, evaluation))
+    typer.echo(grid(program, evaluation, width=get_terminal_size((_WIDTH, 0)).columns))
+    typer.echo(_LEGEND + (_LEGEND_OF_CHUNKS if program.shape.num_stages > program.shape.num_ranks else ""))
 
 
 @app.command()
@@ -87,7 +94,7 @@ def load_program(name: str, ranks: int, microbatches: int, parameters: Sequence[
         program.check()
         return program
     choice = ScheduleChoice.model_validate({"name": name, **dict(map(_parameter, parameters))})
-    problems = [f"{'.'.join(map(str, each.path))}: {each.what}" for each in choice.complaints()]
+    problems = [": ".join([*map(str, each.path), each.what]) for each in choice.complaints()]
     if problems:
         raise UsageError("\n".join(problems))
     scheduler = choice.make()

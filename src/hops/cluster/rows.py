@@ -4,20 +4,21 @@ import re
 from collections.abc import Iterable
 
 from hops.cluster.catalog import Catalog, Entry
+from hops.cluster.device import PRECISIONS
 from hops.cluster.source import Source
 
 Value = str | float | int | list[str] | None
 
 
 def device_rows(catalog: Catalog) -> list[dict[str, Value]]:
-    """One row per kind of device, by name. `bf16_flop_per_s` is None where the device has no bf16."""
+    """One row per kind of device, by name. Dense rates are None where the device lacks the format."""
     return [
         {
             "name": kind.name,
             "title": kind.title,
             "aliases": list(kind.aliases),
             "memory_bytes": kind.memory_bytes,
-            "bf16_flop_per_s": kind.rates.get("bf16"),
+            **{f"{precision}_flop_per_s": kind.rates.get(precision) for precision in PRECISIONS},
             "memory_bytes_per_s": kind.memory_bandwidth,
             "peer": kind.peer.name if kind.peer else None,
             "bus": kind.bus.name,

@@ -71,7 +71,8 @@ class Program:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ProgramError(f"{path}: cannot be read as a program: {error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise ProgramError(f"{path}: cannot be read as a program: {why}") from error
         program = cls.parse(text, source=str(path))
         try:
             program.check()
