@@ -48,11 +48,11 @@ def random_layout(rng, devices, layers, chunks=1):
     return Layout(devices=tuple(map(int, rng.permutation(devices)[:ranks])), layers=tuple(map(int, lengths)))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("p2p", ["overlapped", "blocking_fused"])
+@pytest.mark.parametrize(
+    ("name", "p2p"),
+    [*((name, "overlapped") for name in FAMILIES), *((name, "blocking_fused") for name in ("1f1b", "gpipe", "zb_h1"))],
+)
 def test_no_run_beats_the_floor_of_its_layout(name, p2p):
-    if p2p != "overlapped" and name == "hops_hetero":
-        pytest.skip("its orders stall with blocking messages")
     spec = opened(MIXED, f"pipeline.p2p={p2p}", "optimizer.data_parallel=2")
     floor = floor_of(spec.base, FAMILIES[name])
     rng = np.random.default_rng(5)
@@ -127,3 +127,20 @@ def test_interleaved_1f1b_needs_what_its_program_holds():
         first_backward = next(place for place, action in enumerate(actions) if action.op is Op.B)
         for stage in Shape.loop(4, num_microbatches=12, chunks=2).stages_of(rank):
             assert counted[stage] == sum(action.stage == stage for action in actions[:first_backward])
+
+
+def test_the_recurrence_of_1f1b_is_what_the_evaluator_gives():
+    """The kernel that the search uses, and `evaluate` on the program that 1F1B builds, agree to rounding."""
+    from hops.plan.kernel import one_f_one_b_s
+    from hops.schedule import OneFOneB, evaluate
+
+    spec = opened(MIXED)
+    pool = Pool.of(spec.base)
+    rng = np.random.default_rng(8)
+    for _ in range(5):
+        setup = build(close(spec, random_layout(rng, 6, 12), pool.ids))
+        scheduler = OneFOneB()
+        scheduler.configure(setup.profile)
+        profile, hops = setup.profile, np.array(setup.profile.hop_s)
+        took_s = one_f_one_b_s(12, np.array(profile.forward_s), np.array(profile.fused_backward_s), hops, hops)
+        assert took_s * 1e9 == pytest.approx(evaluate(scheduler.program, profile).makespan_ns, abs=200)

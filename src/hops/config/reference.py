@@ -23,6 +23,8 @@ A spec is one YAML 1.2 document. Quantities are text with a unit; a bare number 
 - Where a key takes a *random time* or *random factor*, it takes a bare value, or a distribution (last chapter).
 - Where it takes a value *or a list of* such values, one value holds for all stages, and a list has one per stage.
 - Where it takes *text or keys*, the text stands for the first key: `schedule: 1f1b` is `schedule: {name: 1f1b}`.
+- For `hops plan`, `partition`, `placement`, `schedule` and `recompute` may be `auto`; `schedule`, its parameters,
+  `recompute`, `microbatches` and `microbatch_size` may be lists of choices (docs/how-to/plan-a-cluster.md).
 - Files that a spec names are looked for in its own folder; outputs are written relative to where you run.
 """
 _WORDS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text", "null": "null"}

@@ -205,10 +205,23 @@ class Choices:
     def floors(self) -> FloatArray:
         """Least seconds of an iteration whose slowest stage takes bottlenecks[k], for as many k as can matter."""
         loads = self.size * self.bottlenecks
-        if self.family is Family.ONE_F_ONE_B and min(self.items.counts.sum(), self.items.num_layers) < self.size:
+        if self.family is Family.ONE_F_ONE_B:
             fill = self._fill.reshape(-1, len(MIXTURES) * len(NEARLY)).max(axis=1)
-            return np.asarray(np.maximum(loads[: len(fill)], fill) + self.ends[: len(fill)])
+            few = np.maximum(loads[: len(fill)], fill)
+            return np.asarray(np.minimum(few, max(self._crowded, self.any_order)) + self.ends[: len(fill)])
         return np.asarray(np.maximum(loads, self.any_order) + self.ends)
+
+    @property
+    def _crowded(self) -> float:
+        """Least seconds of the pipeline with m stages or more, where what is said of P < m does not hold.
+
+        The slowest of so many devices has a layer, too. Infinite if there are not so many devices or layers.
+        """
+        one_layer = self.items.whole[:, :, 1].min(axis=1)
+        each = np.sort(np.repeat(one_layer, self.items.counts))
+        if min(len(each), self.items.num_layers) < self.size:
+            return float("inf")
+        return float(self.size * each[self.size - 1])
 
     @cached_property
     def ends(self) -> FloatArray:

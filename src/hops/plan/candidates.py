@@ -27,6 +27,8 @@ from hops.schedule import Shape
 STARTS = 3  # that the local search begins from
 KEPT = 12  # layouts of a group that go on
 PICKS = 12
+HEAT = 0.01  # of the search from the starts; later searches go downhill
+EXACT_COST = 2  # an exact search step costs as much as so many others, as most are refused by their floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,7 @@ class Search:
     ways: Ways
     objective: Objective
     _known: dict[Layout, float] = field(default_factory=dict, repr=False)
+    _expected: dict[Layout, float] = field(default_factory=dict, repr=False)
 
     @cached_property
     def floor(self) -> Floor:
@@ -169,6 +172,17 @@ class Search:
             )
         return self._known[layout]
 
+    def expected(self, layout: Layout) -> float:
+        """The value to expect of a layout: exact but for shared links where that is known, else the floor."""
+        if not self.floor.is_exact:
+            return self.value(layout)
+        if layout not in self._expected:
+            price = float(self.pool.prices[self.pool.kind_of[list(layout.devices)]].sum())
+            self._expected[layout] = self.objective.of(
+                self.floor.exact(layout), samples=self.group.samples, price_per_hour=price
+            )
+        return self._expected[layout]
+
     @cached_property
     def freedom(self) -> Freedom:
         opened = self.opened
@@ -208,23 +222,51 @@ class Search:
         if self.is_small(evaluations):
             layouts = list(all_layouts(self.pool, self.tables.num_layers, self.freedom, self._first_start()))
         else:
-            starts = sorted(dict.fromkeys(self.starts()), key=self.value)[:STARTS]
-            found = [self._improved(start, evaluations // 2 // STARTS, seed) for start in starts]
-            if found:
-                self._improved(min(found, key=self.value), evaluations // 2, seed + 1)
-            layouts = list(self._known)
+            self._search(evaluations, seed)
+            layouts = list(self._expected) or list(self._known)
         fitting = [layout for layout in layouts if np.isfinite(self.value(layout))]
-        fitting.sort(key=self.value)
-        kept = fitting if self.is_small(evaluations) else _different(fitting, self.pool, KEPT)
+        if self.is_small(evaluations):
+            kept = sorted(fitting, key=self.value)
+        else:
+            kept = _different(sorted(fitting, key=self.expected), self.pool, KEPT)
         return [self._candidate(layout) for layout in kept]
+
+    def _search(self, evaluations: int, seed: int) -> None:
+        """A third of the evaluations on each of: the best starts, the best of these, and that by exact values."""
+        starts = sorted(dict.fromkeys(self.starts()), key=self.value)[:STARTS]
+        found = [self._improved(start, evaluations // 3 // STARTS, seed, HEAT) for start in starts]
+        if not found:
+            return
+        best = self._improved(min(found, key=self.value), evaluations // 3, seed + 1)
+        if self.floor.is_exact:
+            tries = evaluations // 3 // EXACT_COST
+            improve(best, self._screened(), self.pool, self.freedom, evaluations=tries, seed=seed + 2)
+        else:
+            self._improved(best, evaluations // 3, seed + 2)
 
     def _candidate(self, layout: Layout) -> Candidate:
         pipeline_s, floor_s = self.floor.parts(layout)
         value = self.value(layout)
         return Candidate(group=self.group, layout=layout, floor=value, floor_s=floor_s, pipeline_s=pipeline_s)
 
-    def _improved(self, start: Layout, evaluations: int, seed: int) -> Layout:
-        return improve(start, self.value, self.pool, self.freedom, evaluations=evaluations, seed=seed).layout
+    def _screened(self) -> Callable[[Layout], float]:
+        """Expected values for a search that goes downhill: a floor above the best so far is reason enough to refuse."""
+        best = float("inf")
+
+        def value(layout: Layout) -> float:
+            nonlocal best
+            floor = self.value(layout)
+            if floor > best:
+                return floor
+            expected = self.expected(layout)
+            best = min(best, expected)
+            return expected
+
+        return value
+
+    def _improved(self, start: Layout, evaluations: int, seed: int, heat: float = 0.0) -> Layout:
+        found = improve(start, self.value, self.pool, self.freedom, evaluations=evaluations, seed=seed, heat=heat)
+        return found.layout
 
     def _first_start(self) -> Layout:
         """The layout that the spec states, as far as it states one."""

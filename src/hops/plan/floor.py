@@ -27,11 +27,12 @@ from hops.config import Spec
 from hops.cost import reduction_seconds
 from hops.draws import FloatArray
 from hops.plan.family import Family
-from hops.plan.kernel import ANY, FUSED, GPIPE, ONE_F_ONE_B, floor_terms
+from hops.plan.kernel import ANY, FUSED, GPIPE, ONE_F_ONE_B, floor_terms, one_f_one_b_s
 from hops.plan.pool import IntArray, Pool
 from hops.plan.tables import Tables
 from hops.plan.ways import Ways
 from hops.schedule import Shape
+from hops.schedule.jit import available
 
 Block = tuple[IntArray, IntArray, IntArray]  # kinds, first layers, layers after the last
 _CODES = {Family.ANY: ANY, Family.ONE_F_ONE_B: ONE_F_ONE_B, Family.GPIPE: GPIPE, Family.FUSED: FUSED}
@@ -101,6 +102,24 @@ class Floor:
         reduced = tied + self._own_reduction(rank_of, device, block) if self.family is not Family.ANY else tied
         end = float(max(pipeline, link, reduced)) + self._step(len(device), rank_of, block)
         return float(pipeline), end
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `exact` is known at little cost: 1F1B, messages overlapped, numba there to compile it."""
+        return self.family is Family.ONE_F_ONE_B and self.spec.pipeline.p2p == "overlapped" and available()
+
+    def exact(self, layout: Layout) -> float:
+        """Seconds of an iteration but for shared links and jitter; `seconds` is a little less."""
+        pipeline_s, iteration_s = self.parts(layout)
+        if iteration_s == inf:
+            return inf
+        device = np.array(layout.devices, dtype=np.int64)
+        ends = np.cumsum(np.array(layout.layers, dtype=np.int64))
+        block = (self.pool.kind_of[device], ends - layout.layers, ends)
+        down, up = self.ways.seconds[device[:-1], device[1:]], self.ways.seconds[device[1:], device[:-1]]
+        both = (down + up) / 2  # as the profile that schedules get has it
+        took = one_f_one_b_s.fast(self.size, self.tables.forward[block], self.tables.fused[block], both, both)
+        return iteration_s + max(0.0, float(took) - pipeline_s)
 
     def _terms(self, device: IntArray, kind: IntArray, layers: IntArray) -> bool:
         """The closed form, into `_out`; whether the layout fits."""

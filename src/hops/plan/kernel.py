@@ -1,7 +1,9 @@
-"""The closed form of `floor` for one stage per rank, as one pass over integers and arrays that numba can compile.
+"""The closed form of `floor` for one stage per rank, and the recurrence of 1F1B, as loops that numba can compile.
 
 Written as loops for speed: the local search values tens of thousands of layouts (benchmarks/plan.py).
 """
+
+import numpy as np
 
 from hops.draws import FloatArray
 from hops.plan.pool import IntArray
@@ -133,3 +135,45 @@ def floor_terms(
                 load[link] += link_s[there_device, here, number]
     out[3] = size * load.max()
     return True
+
+
+@kernel
+def one_f_one_b_s(size: int, forward: FloatArray, fused: FloatArray, down: FloatArray, up: FloatArray) -> float:
+    """The makespan (s) of 1F1B with overlapped messages that share nothing, as `hops.schedule.evaluate` has it.
+
+    `forward` and `fused` have one value per stage, `down` and `up` one per pair of neighbours.
+    """
+    stages = len(forward)
+    arrived_f = np.full((stages, size), -1.0)
+    arrived_b = np.full((stages, size), -1.0)
+    arrived_f[0, :] = 0.0
+    free = np.zeros(stages)
+    done_f = np.zeros(stages, dtype=np.int64)
+    done_b = np.zeros(stages, dtype=np.int64)
+    left = 2 * stages * size
+    while left > 0:
+        for turn in range(2 * stages):
+            stage = turn if turn < stages else 2 * stages - 1 - turn
+            warm_up = min(stages - 1 - stage, size)
+            while done_b[stage] < size:
+                is_forward = done_f[stage] < size and done_f[stage] - done_b[stage] <= warm_up
+                if is_forward:
+                    number = done_f[stage]
+                    if arrived_f[stage, number] < 0.0:
+                        break
+                    free[stage] = max(free[stage], arrived_f[stage, number]) + forward[stage]
+                    done_f[stage] += 1
+                    if stage + 1 < stages:
+                        arrived_f[stage + 1, number] = free[stage] + down[stage]
+                    else:
+                        arrived_b[stage, number] = free[stage]
+                else:
+                    number = done_b[stage]
+                    if arrived_b[stage, number] < 0.0:
+                        break
+                    free[stage] = max(free[stage], arrived_b[stage, number]) + fused[stage]
+                    done_b[stage] += 1
+                    if stage > 0:
+                        arrived_b[stage - 1, number] = free[stage] + up[stage - 1]
+                left -= 1
+    return float(free.max())

@@ -37,23 +37,26 @@ class Found:
     value: float
 
 
-def improve(start: Layout, value: Value, pool: Pool, freedom: Freedom, *, evaluations: int, seed: int) -> Found:
-    """The best layout found by so many random moves, each kept unless it is worse.
+def improve(
+    start: Layout, value: Value, pool: Pool, freedom: Freedom, *, evaluations: int, seed: int, heat: float = 0.0
+) -> Found:
+    """The best layout found by so many random moves.
 
-    The same arguments give the same layout: no clock is read. Equal values are accepted, so that the search drifts.
+    A move is kept unless it makes the value worse by more than a threshold that falls to nothing (threshold accepting,
+    Dueck and Scheuer 1990): at first `heat`, as a part of the value. No clock is read: the same arguments give the same.
     """
     rng = np.random.default_rng(seed)
     here = best = start
     here_value = best_value = value(start)
     moves = [move for move, allowed in _moves(freedom) if allowed]
-    for _ in range(evaluations if moves else 0):
+    for number in range(evaluations if moves else 0):
         changed = moves[int(rng.integers(len(moves)))](_At(here=here, pool=pool, rng=rng))
         if changed is None or changed == here:
             continue
         if freedom.rule is not None and changed.devices != here.devices:
             changed = Layout(devices=changed.devices, layers=freedom.rule(changed.devices))
         changed_value = value(changed)
-        if changed_value <= here_value:
+        if changed_value <= here_value * (1 + heat * (1 - number / evaluations)):
             here, here_value = changed, changed_value
             if here_value < best_value:
                 best, best_value = here, here_value
