@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from calibrate_runs import READERS, recorded
+from rich.console import Console
 from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
@@ -162,8 +163,21 @@ def test_a_benchmark_slower_than_usual_slows_messages_down_and_nothing_else(fold
 
 def test_cross_validation_predicts_each_run_by_a_profile_of_others(folders):
     found = cross_validate(folders, READERS, number=3)
+    assert not any(run.seen for run in found.runs)
     assert found.suite("calibrated").iteration_p50_mape_pct < 3
     assert "3-fold cross-validation over 9 scenarios" in found.how
+
+
+def test_runs_that_a_profile_was_fitted_on_are_told_from_others(folders, held_out, fitted_file, truth):
+    """A figure in sample is no prediction, and the report says so."""
+    from hops.report.validation import render_validation
+
+    found = validate([folders[0], held_out], READERS, fitted_file)
+    assert [run.seen for run in found.runs] == [True, False]
+    console = Console(width=200, record=True)
+    console.print(render_validation(found))
+    assert "1 of 2 runs are of scenarios that the profile was fitted on" in console.export_text()
+    assert not any(run.seen for run in validate([held_out], READERS, truth).runs)
 
 
 def test_repeats_of_a_scenario_are_in_one_fold(folders):
@@ -212,6 +226,7 @@ def test_the_commands_calibrate_and_validate(folders, tmp_path):
 def test_recorded_runs_are_predicted_by_the_shipped_profile():
     """In sample, so no figure to quote: it would show a profile that no longer fits the model."""
     found = validate(recorded(1, 14, 25, 33), READERS, shipped_profile("megatron-aws"))
+    assert all(run.seen for run in found.runs)  # if not, the launch's spec has changed: hops calibrate
     figures = found.suite("calibrated")
     assert figures.throughput_mape_pct < 5
     assert figures.iteration_p50_mape_pct < 3

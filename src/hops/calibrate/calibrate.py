@@ -12,7 +12,7 @@ from hops.calibrate.fit_reduce import fit_reduce
 from hops.calibrate.fit_step import fit_gap, fit_step, with_step
 from hops.calibrate.observe import Run
 from hops.calibrate.parameters import Fit
-from hops.calibrate.scenarios import scenario
+from hops.calibrate.scenarios import digest, scenario
 from hops.cost import HardwareProfile, Scope
 from hops.errors import UsageError
 
@@ -78,6 +78,7 @@ def scope_of(runs: Sequence[Run]) -> Scope:
         stages=span([len(run.ranks) for run in runs]),
         attention=named([each.attention for each in pipelines]),
         precision=named([each.precision for each in pipelines]),
+        learned=named([digest(run.inputs) for run in runs]),
         transport=named([run.inputs.spec.hardware.transport for run in runs]),
     )
 

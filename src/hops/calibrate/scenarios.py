@@ -1,6 +1,7 @@
 """Scenarios: runs of one launch, up to labels and repeats; folds never split them."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 import numpy as np
 
@@ -10,7 +11,14 @@ from hops.api.inputs import RunInputs
 def scenario(inputs: RunInputs) -> str:
     """The same text for launches that are the same up to the run's name and the order's label."""
     spec = inputs.spec
-    return "\n".join(section.model_dump_json() for section in (spec.pipeline, spec.hardware, spec.optimizer))
+    return "\n".join(
+        section.model_dump_json(exclude_defaults=True) for section in (spec.pipeline, spec.hardware, spec.optimizer)
+    )
+
+
+def digest(inputs: RunInputs) -> str:
+    """A short name of the scenario, by which a profile remembers what it was fitted on."""
+    return sha256(scenario(inputs).encode()).hexdigest()[:12]
 
 
 def folds(inputs: Sequence[RunInputs], number: int, seed: int) -> list[int]:

@@ -13,9 +13,9 @@ from hops.api.inputs import RunInputs
 from hops.calibrate.outcome import Outcome, measured_outcome
 from hops.calibrate.predict import VARIANTS, predict, with_profile
 from hops.calibrate.replay import DESCRIPTION, replay
-from hops.calibrate.scenarios import folds, scenario
+from hops.calibrate.scenarios import digest, folds, scenario
 from hops.calibrate.score import RunScore, Suite, suite
-from hops.cost.profile_file import write_profile
+from hops.cost.profile_file import read_profile, write_profile
 from hops.errors import UsageError
 from hops.trace import Trace
 
@@ -37,13 +37,17 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatedRun:
-    """A run: scores by variant, the groups it belongs to, and where it is far from what its profile was fitted on."""
+    """A run: scores by variant, the groups it belongs to, and where it is far from what its profile was fitted on.
+
+    `seen`: whether its profile was fitted on runs of the same scenario.
+    """
 
     name: str
     scenario: str
     groups: Mapping[str, str]
     scores: Mapping[str, RunScore]
     warnings: tuple[str, ...] = ()
+    seen: bool = False
 
     @property
     def measured(self) -> Outcome:
@@ -137,6 +141,7 @@ def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> Validate
         scenario=scenario(inputs),
         groups=_groups(inputs),
         warnings=build(with_profile(inputs.spec, profile)).warnings,
+        seen=digest(inputs) in read_profile(profile).scope.learned,
         scores={
             name: RunScore(name=inputs.name, predicted=each, measured=measured) for name, each in predicted.items()
         },

@@ -148,7 +148,10 @@ class BenchmarkFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a profile was fitted on: least and greatest value of what its equations extrapolate in."""
+    """What a profile was fitted on: least and greatest value of what its equations extrapolate in.
+
+    `learned` names the scenarios, so that validation can say which runs it is in sample for; nothing else reads it.
+    """
 
     runs: int
     scenarios: int
@@ -162,6 +165,7 @@ class Scope:
     attention: tuple[str, ...]
     precision: tuple[str, ...]
     transport: tuple[str, ...]
+    learned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("hidden", "sequence_length", "layers_per_stage", "microbatch_size", "vocab", "head_dim", "stages"):

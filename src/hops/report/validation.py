@@ -43,7 +43,13 @@ def render_validation(found: Validation) -> RenderableType:
 def _warnings(found: Validation) -> list[str]:
     """What is warned of, each once, with the number of runs it holds for."""
     counts = Counter(each for run in found.runs for each in run.warnings)
-    return [f"{warning} ({number} of {len(found.runs)} runs)" for warning, number in sorted(counts.items())]
+    far = [f"{warning} ({number} of {len(found.runs)} runs)" for warning, number in sorted(counts.items())]
+    seen = sum(run.seen for run in found.runs)
+    in_sample = (
+        f"{seen} of {len(found.runs)} runs are of scenarios that the profile was fitted on: calibrated figures of these "
+        "say how well it fits and not how well it predicts; --folds does"
+    )
+    return [in_sample, *far] if seen else far
 
 
 def write_report(found: Validation, folder: Path) -> None:
