@@ -160,10 +160,10 @@ class Life:
         """The horizon comes during an iteration: what ran of it counts in the same proportions."""
         actual, planned, degraded = (int(each[0]) for each in _split(draws, 1))
         elapsed = self.horizon_ns - self.now_ns
-        first, second = elapsed * planned // actual, elapsed * degraded // actual
-        self.ledger.spend(Cause.PRODUCTIVE, first)
+        second, third = elapsed * degraded // actual, elapsed * (actual - planned - degraded) // actual
+        self.ledger.spend(Cause.PRODUCTIVE, elapsed - second - third)
         self.ledger.spend(Cause.DEGRADED, second)
-        self.ledger.spend(Cause.STALLED if stalled else Cause.SLOW, elapsed - first - second)
+        self.ledger.spend(Cause.STALLED if stalled else Cause.SLOW, third)
         self.now_ns = self.horizon_ns
 
     def _lose_until(self, time_ns: int) -> None:

@@ -9,7 +9,7 @@ from hops.api import Setup
 from hops.config.recovery import Recovery
 from hops.errors import UsageError
 from hops.goodput.theory import daly_interval, young_interval
-from hops.units import format_time, to_ns
+from hops.units import NS_PER_S, to_ns
 
 RULES: dict[str, Callable[[float, float], float]] = {"young": young_interval, "daly": daly_interval}
 
@@ -92,13 +92,7 @@ def _interval_ns(interval: Literal["young", "daly"] | float | None, pause_ns: in
             f"failure.recovery.checkpoint.interval: got {interval!r}, but a checkpoint costs nothing, so the shortest "
             "interval is the best; state pause, or an interval"
         )
-    best_s = RULES[interval](pause_ns / 1e9, mtbf_s)
-    if best_s <= 0:
-        raise UsageError(
-            f"failure.recovery.checkpoint.interval: got {interval!r}, but something stops every "
-            f"{format_time(mtbf_s)} and a checkpoint takes {format_time(pause_ns / 1e9)}; state an interval"
-        )
-    return to_ns(best_s)
+    return to_ns(RULES[interval](pause_ns / NS_PER_S, mtbf_s))
 
 
 def _ranks_state_bytes(setup: Setup) -> list[int]:

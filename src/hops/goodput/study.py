@@ -95,6 +95,7 @@ def prepare(
     Raises UsageError for numbers that make no sense, or an unknown policy; DoesNotFitError as `hops run` does.
     """
     _check_numbers(days, seeds, samples)
+    _check_peers(setup, recovery)
     RECOVERIES.get(recovery.policy)
     horizon_ns = round(days * 86_400 * NS_PER_S)
     fleet = fleet_of(setup)
@@ -147,6 +148,15 @@ def _check_numbers(days: float, seeds: int, samples: int) -> None:
         raise UsageError(f"--seeds: got {seeds}, expected at least 1")
     if samples < 2:
         raise UsageError(f"--samples: got {samples}, expected at least 2, so that a spread can be seen")
+
+
+def _check_peers(setup: Setup, recovery: Recovery) -> None:
+    """With ZeRO-1 every copy holds a part of the optimizer's states that no peer has."""
+    if recovery.policy == "spare" and recovery.state_from == "peer" and setup.spec.optimizer.distributed:
+        raise UsageError(
+            "failure.recovery.state_from: got peer, but with optimizer.distributed the optimizer's states are spread "
+            "over the copies, so that no peer has those of another; write checkpoint"
+        )
 
 
 def _mtbf_s(plans: Sequence[FleetPlan], horizon_ns: int) -> float:

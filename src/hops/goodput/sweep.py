@@ -1,10 +1,11 @@
 """The checkpoint interval is swept around theory's optimum; the best one is read off a curve through all points."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hops.draws import FloatArray
 from hops.errors import UsageError
 from hops.goodput.study import Study
 from hops.goodput.theory import daly_interval, young_interval
@@ -28,9 +29,8 @@ class IntervalSweep:
     """Goodput by checkpoint interval.
 
     Attributes:
-        best_s: where the curve a/tau + b tau + c through what the points lose is lowest, and what it says there; the
-            best point where such a curve has no lowest place among them. Single points scatter too much to be
-            compared: near the optimum the curve is flat.
+        best_s: where the curve a/tau + b + c tau + d tau^2 through what the points lose is lowest, and what it says
+            there. Single points scatter too much to be compared: near the optimum the curve is flat.
         young_s, daly_s: the best intervals in theory.
     """
 
@@ -71,11 +71,11 @@ def sweep_intervals(
         found.append(IntervalPoint(interval_s=interval_s, goodput=float(goodputs.mean()), error=error))
         if on_point is not None:
             on_point(number)
-    best_s, best_goodput = _best(found)
+    best_s, least_lost = lowest_of_curve([each.interval_s for each in found], [1 - each.goodput for each in found])
     return IntervalSweep(
         points=tuple(found),
         best_s=best_s,
-        best_goodput=best_goodput,
+        best_goodput=1 - least_lost,
         young_s=young_s,
         daly_s=daly_interval(pause_s, study.mtbf_s),
         mtbf_s=study.mtbf_s,
@@ -83,14 +83,19 @@ def sweep_intervals(
     )
 
 
-def _best(points: list[IntervalPoint]) -> tuple[float, float]:
-    interval = np.asarray([point.interval_s for point in points])
-    lost = np.asarray([1 - point.goodput for point in points])
-    terms = np.stack((1 / interval, interval, np.ones_like(interval)), axis=1)
-    scale = np.abs(terms).max(axis=0)  # columns of like size, for a sound fit
-    (a, b, c), *_ = np.linalg.lstsq(terms / scale, lost, rcond=None)
-    a, b = a / scale[0], b / scale[1]
-    if a > 0 and b > 0 and interval[0] <= (a / b) ** 0.5 <= interval[-1]:
-        return float((a / b) ** 0.5), float(1 - 2 * (a * b) ** 0.5 - c)
-    best = max(points, key=lambda point: point.goodput)
-    return best.interval_s, best.goodput
+def lowest_of_curve(intervals_s: Sequence[float], lost: Sequence[float]) -> tuple[float, float]:
+    """Where, among the intervals, the curve through the lost shares is lowest, and what is lost there.
+
+    Checkpoints cost in proportion to 1/tau, lost work to tau, and failures while it is done again to tau^2.
+    """
+    scale = float(np.exp(np.mean(np.log(intervals_s))))
+    tau = np.asarray(intervals_s) / scale
+    fine = np.geomspace(tau[0], tau[-1], 20_001)
+    factors, *_ = np.linalg.lstsq(_terms(tau), np.asarray(lost), rcond=None)
+    curve = _terms(fine) @ factors
+    best = int(np.argmin(curve))
+    return float(fine[best] * scale), float(curve[best])
+
+
+def _terms(tau: FloatArray) -> FloatArray:
+    return np.stack((1 / tau, np.ones_like(tau), tau, tau**2), axis=1)
