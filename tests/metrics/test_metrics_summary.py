@@ -187,6 +187,21 @@ def test_memory_peak_is_what_is_held_all_the_time_and_the_activations_in_flight(
     assert first.capacity_bytes == 1000
 
 
+def test_the_peak_is_the_top_of_the_curve_even_with_recomputation():
+    """The workspace of recomputation is in both, counted among the activations."""
+    facts = RunFacts(stage_memory=(replace(MEMORY, workspace_bytes=7),) * 3)
+    trace = simulate(one_f_one_b(3, 6), equal)
+    peaks = [rank.memory.peak_bytes for rank in summarize(trace, facts).ranks]
+    assert peaks == [curve.peak for curve in memory_over_time(Run.of(trace, facts))] == [487, 477, 467]
+
+
+def test_memory_that_nobody_stated_is_unknown_and_not_zero():
+    trace = simulate(one_f_one_b(3, 6), equal)
+    facts = RunFacts(stage_memory=(StageMemory(),) * 3, memory_bytes=(1000,) * 3)
+    assert [rank.memory for rank in summarize(trace, facts).ranks] == [None] * 3
+    assert memory_over_time(Run.of(trace, facts)) == ()
+
+
 def test_memory_over_time_rises_with_f_and_falls_with_i_and_w():
     run = Run.of(simulate(split(gpipe(1, 2)), equal), RunFacts(stage_memory=(MEMORY,)))
     (held,) = memory_over_time(run)

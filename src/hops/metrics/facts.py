@@ -27,3 +27,8 @@ class RunFacts:
     peak_flop_per_s: tuple[float, ...] = ()
     stage_memory: tuple[StageMemory, ...] = ()
     memory_bytes: tuple[int, ...] = ()
+
+    @property
+    def knows_memory(self) -> bool:
+        """Whether stages are said to hold anything: with stated times, memory may be left unstated, which is all 0."""
+        return any(stage != StageMemory() for stage in self.stage_memory)

@@ -46,23 +46,23 @@ def in_flight(run: Run) -> tuple[StepFunction, ...]:
 
 
 def activation_bytes(run: Run) -> tuple[StepFunction, ...]:
-    """Activation bytes on every rank over time; () without `stage_memory`."""
+    """Activation bytes on every rank over time; () if the facts do not know memory."""
     return _with_memory(run, static=False)
 
 
 def memory_over_time(run: Run) -> tuple[StepFunction, ...]:
-    """All bytes on every rank over time, weights, gradients and optimizer included; () without `stage_memory`."""
+    """All bytes on every rank over time, static parts included; () if the facts do not know memory."""
     return _with_memory(run, static=True)
 
 
 def memory_peaks(run: Run) -> tuple[MemoryPeak, ...]:
-    """Peak of every rank with its parts; () without `stage_memory`."""
+    """Peak of every rank with its parts; () if the facts do not know memory."""
     return tuple(
         MemoryPeak(
             weights=sum(run.facts.stage_memory[stage].weights_bytes for stage in stages),
             gradients=sum(run.facts.stage_memory[stage].gradients_bytes for stage in stages),
             optimizer=sum(run.facts.stage_memory[stage].optimizer_bytes for stage in stages),
-            activations=held.peak,
+            activations=held.peak + sum(run.facts.stage_memory[stage].workspace_bytes for stage in stages),
         )
         for stages, held in zip(_stages_of_ranks(run), activation_bytes(run), strict=False)
     )
@@ -70,7 +70,7 @@ def memory_peaks(run: Run) -> tuple[MemoryPeak, ...]:
 
 def _with_memory(run: Run, *, static: bool) -> tuple[StepFunction, ...]:
     memory = run.facts.stage_memory
-    if not memory:
+    if not run.facts.knows_memory:
         return ()
     initial = [sum(memory[stage].static_bytes for stage in stages) * static for stages in _stages_of_ranks(run)]
     return _over_time(

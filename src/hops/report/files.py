@@ -19,7 +19,7 @@ def write_chrome(trace: Trace, path: Path | str, facts: RunFacts) -> None:
     Counters are bytes where the facts say what stages hold, and microbatches in flight otherwise.
     """
     run = Run.of(trace, RunFacts(stage_memory=facts.stage_memory))
-    curves, name = (memory_over_time(run), "memory") if facts.stage_memory else (in_flight(run), "in flight")
+    curves, name = (memory_over_time(run), "memory") if facts.knows_memory else (in_flight(run), "in flight")
     counters = [
         Counter(rank=rank, name=name, at_ns=curve.at_ns, values=curve.value) for rank, curve in enumerate(curves)
     ]
