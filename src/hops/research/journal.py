@@ -1,7 +1,6 @@
 """The journal: one line of JSON per thing that was tried or tested, only ever added to, safe against kill -9."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -115,14 +114,12 @@ class Journal:
         return tuple(_parse(line, f"{self.path}:{number}") for number, line in enumerate(lines, start=1))
 
     def append(self, entry: Entry) -> None:
-        """Add an entry; on return it is on the disk."""
+        """Add an entry; on return it outlives this process."""
         line = json.dumps({"kind": KIND_OF[type(entry)], **asdict(entry)}, ensure_ascii=False, allow_nan=False)
         whole, newline, _ = self._text().rpartition("\n")
         with self.path.open("ab") as out:
             out.truncate(len((whole + newline).encode()))  # what a crash cut short
             out.write(f"{line}\n".encode())
-            out.flush()
-            os.fsync(out.fileno())
 
     def _text(self) -> str:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
