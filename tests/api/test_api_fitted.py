@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hops.actions import Op
-from hops.api import build, loads, simulate, summarize
+from hops.api import build, load, loads, simulate, summarize
 from hops.cost.profile_file import read_profile, shipped_profile, write_profile
 from hops.errors import SpecError
 
@@ -104,3 +104,19 @@ def test_stages_with_many_layers_are_warned_of():
     assert any(
         "layers per stage of 60" in each for each in warned("pipeline.model.layers=64", "pipeline.partition=[4, 60]")
     )
+
+
+def test_an_imported_launch_takes_a_profile_by_name(tmp_path):
+    """`hops import megatron --profile`; import_with a name that is not there is refused at once."""
+    from typer.testing import CliRunner
+
+    from hops.cli.importing import app
+
+    flags = "--num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 --vocab-size 50304 "
+    flags += "--micro-batch-size 1 --pipeline-model-parallel-size 2 --max-position-embeddings 1024"
+    command = ["--flags", flags, "--devices", "h100,l4", "-o", str(tmp_path / "spec.yaml")]
+    done = CliRunner().invoke(app, [*command, "--profile", "megatron-aws"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert load(tmp_path / "spec.yaml").hardware.profile == str(shipped_profile("megatron-aws"))
+    refused = CliRunner().invoke(app, [*command, "--profile", "none.yaml"])
+    assert isinstance(refused.exception, SpecError)

@@ -24,6 +24,9 @@ def megatron(
         str, typer.Option("--devices", metavar="A,B,...", help="With flags: the device of each rank, in rank order.")
     ] = "",
     iterations: Annotated[int, typer.Option(min=1, help="Iterations that the spec simulates.")] = 5,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="Fitted costs: a profile beside the spec, or `megatron-aws`.")
+    ] = "",
     *,
     compare: Annotated[
         bool, typer.Option(help="Where RUN holds a trace, print the simulated beside the measured iteration time.")
@@ -39,8 +42,9 @@ def megatron(
         raise UsageError("give either RUN or --flags, such as: hops import megatron launch.sh --devices h100,l4")
     listed = [name.strip() for name in devices.split(",") if name.strip()]
     launch = launch_from_flags(flags, listed) if source is None else read_launch(source, listed)
-    text = spec_text(launch, iterations=iterations)
-    loads(text, name=str(output or "imported spec"))  # what HOPS cannot run is said now
+    text = spec_text(launch, iterations=iterations, profile=profile)
+    folder = Path() if output is None else output.parent
+    loads(text, name=str(output or "imported spec"), folder=folder)  # what HOPS cannot run is said now
     if output is None:
         typer.echo(text, nl=False)
         return

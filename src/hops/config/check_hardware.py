@@ -10,6 +10,7 @@ from hops.cluster.interconnect import Topology
 from hops.config.distributions import ConstantForm
 from hops.config.document import Complaint, Path
 from hops.config.hardware import Connection, Hardware
+from hops.cost.profile_file import shipped_profiles
 from hops.errors import CatalogError
 from hops.units import shown
 
@@ -23,7 +24,9 @@ def check_hardware(hardware: Hardware, catalog: Catalog | None) -> Iterator[Comp
         yield Complaint(path=("hardware", "nodes"), what=what)
         return
     if hardware.profile is not None and not File(hardware.profile).is_file():
-        what = f"there is no file {shown(hardware.profile)}, expected a profile; `hops calibrate` writes one"
+        shipped = ", ".join(shipped_profiles())
+        missing = f"there is no file {shown(hardware.profile)}"
+        what = f"{missing}, expected a profile; `hops calibrate` writes one, or: {shipped}"
         yield Complaint(path=("hardware", "profile"), what=what)
     yield from _names(hardware)
     yield from _placement(hardware)

@@ -46,8 +46,8 @@ def _warnings(found: Validation) -> list[str]:
     far = [f"{warning} ({number} of {len(found.runs)} runs)" for warning, number in sorted(counts.items())]
     seen = sum(run.seen for run in found.runs)
     in_sample = (
-        f"{seen} of {len(found.runs)} runs are of scenarios that the profile was fitted on: calibrated figures of these "
-        "say how well it fits and not how well it predicts; --folds does"
+        f"{seen} of {len(found.runs)} runs are of scenarios that the profile was fitted on: calibrated figures of "
+        "these say how well it fits and not how well it predicts; --folds does"
     )
     return [in_sample, *far] if seen else far
 

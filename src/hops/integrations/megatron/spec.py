@@ -11,18 +11,18 @@ from hops.integrations.megatron.launch import Launch, Placed
 _WARMUP_ITERATIONS = 1
 
 
-def spec_text(launch: Launch, *, iterations: int = 5) -> str:
-    """The spec of a launch as YAML, with `iterations` simulated."""
+def spec_text(launch: Launch, *, iterations: int = 5, profile: str = "") -> str:
+    """The spec of a launch as YAML, with `iterations` simulated and costs by a hardware profile, if one is named."""
     writer = YAML()
     writer.width = 120
     writer.indent(mapping=2, sequence=4, offset=2)
     out = StringIO()
     out.write(f"# {launch.name}: imported from Megatron-LM launch arguments\n")
-    writer.dump(_document(launch, iterations), out)
+    writer.dump(_document(launch, iterations, profile), out)
     return out.getvalue()
 
 
-def _document(launch: Launch, iterations: int) -> dict[str, Any]:
+def _document(launch: Launch, iterations: int, profile: str) -> dict[str, Any]:
     return {
         "simulation": {
             "iterations": iterations,
@@ -30,7 +30,7 @@ def _document(launch: Launch, iterations: int) -> dict[str, Any]:
             "seed": 0,
         },
         "pipeline": _pipeline(launch),
-        "hardware": _hardware(launch),
+        "hardware": ({"profile": profile} if profile else {}) | _hardware(launch),
         "optimizer": {
             "kind": {"adam": "adam", "sgd": "sgd_momentum"}[launch.optimizer],
             "fused": _fused_optimizer(launch),
