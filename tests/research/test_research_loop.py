@@ -174,7 +174,7 @@ def test_what_does_not_pass_is_undone_logged_and_kept(project, script, reason):
     "damage",
     [
         {
-            "sed -i s/run_throughput_pct.*/run_throughput_pct=99/ ../../research.toml": "research.toml had been changed",
+            "sed -i s/run_bubble_pp.*/run_bubble_pp=99/ ../../research.toml": "research.toml had been changed",
             "sed -i /run_1/d ../../splits/train.txt": "splits/train.txt had been changed",
             "rm ../../splits/diagnostic.txt": "splits/diagnostic.txt had been changed",
             "echo abc > ../../splits/test.txt": "splits/test.txt had been added",
@@ -186,7 +186,10 @@ def test_what_does_not_pass_is_undone_logged_and_kept(project, script, reason):
             "echo ms 3 > $HOPS_RESEARCH_DATA/run_1/run.txt": "train data: run_1 had been changed",
             "rm -r $HOPS_RESEARCH_DATA/run_4": "train data: run_4 had been changed",
         },
-        {"rm -r ../../data": "train data: run_8 had been changed", "rm ../../golden.json": "golden.json had been changed"},
+        {
+            "rm -r ../../data": "train data: run_8 had been changed",
+            "rm ../../golden.json": "golden.json had been changed",
+        },
     ],
     ids=["settings and records", "runs", "all"],
 )  # fmt: skip
