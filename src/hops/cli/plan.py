@@ -24,7 +24,7 @@ def plan(
     ] = "throughput",
     budget: Annotated[
         str, typer.Option("--budget", metavar="TIME", help="How much to try, such as 10s; a number of evaluations.")
-    ] = "4s",
+    ] = "3s",
     top: Annotated[int, typer.Option("--top", min=1, max=100, help="Plans to show and write.")] = 5,
     batch: Annotated[
         int | None,

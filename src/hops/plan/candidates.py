@@ -31,7 +31,7 @@ HEAT = 0.01  # of the search from the starts; later searches go downhill
 EXACT_COST = 2  # an exact search step costs as much as so many others, as most are refused by their floor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
     """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit.
 
@@ -229,7 +229,7 @@ class Search:
             kept = sorted(fitting, key=self.value)
         else:
             kept = _different(sorted(fitting, key=self.expected), self.pool, KEPT)
-        return [self._candidate(layout) for layout in kept]
+        return [self.candidate(layout) for layout in kept]
 
     def _search(self, evaluations: int, seed: int) -> None:
         """A third of the evaluations on each of: the best starts, the best of these, and that by exact values."""
@@ -244,7 +244,8 @@ class Search:
         else:
             self._improved(best, evaluations // 3, seed + 2)
 
-    def _candidate(self, layout: Layout) -> Candidate:
+    def candidate(self, layout: Layout) -> Candidate:
+        """A layout with its floors."""
         pipeline_s, floor_s = self.floor.parts(layout)
         value = self.value(layout)
         return Candidate(group=self.group, layout=layout, floor=value, floor_s=floor_s, pipeline_s=pipeline_s)

@@ -1,10 +1,12 @@
 """From an open spec to ranked plans: bounds, exact starts, local search, rehearsal, simulation of the best few."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 
 from hops.api import SimulatedRun, summarize
 from hops.config.opened import OpenSpec
+from hops.config.schedule import ScheduleChoice
 from hops.errors import UsageError
 from hops.metrics import Summary
 from hops.plan.budget import REHEARSAL_SHARE, Budget
@@ -20,7 +22,7 @@ from hops.plan.trial import Trial, rehearse, run, trial_of
 from hops.plan.ways import Ways
 
 MILLION = 1e6
-SEARCHED_LAYOUTS = 2  # of a group, on which schedules that search are tried
+SEARCHED_LAYOUTS = 2  # on so many of the best, schedules that search are tried
 Progress = Callable[[str, int, int], None]
 """progress(what is being done, how many are done, of how many)"""
 
@@ -41,7 +43,7 @@ def plan(
 
     Raises DoesNotFitError with the proof if no placement fits, UsageError if the spec leaves nothing open.
     """
-    return _Planner(opened, objective, budget or Budget(seconds=4.0), top, progress or _silent).run()
+    return _Planner(opened, objective, budget or Budget(seconds=3.0), top, progress or _silent).run()
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -116,9 +118,18 @@ class _Planner:
         for number, search in enumerate(searches):
             self.progress("searching", number, len(searches))
             found = search.candidates(each, seed=self.opened.base.simulation.seed)
+            if self.objective is Objective.PARETO:
+                found = self._with_cheap_ones(search, found, each)
             candidates += ((place, candidate) for place, candidate in enumerate(found))
             self.layouts += search.num_valued
         return list(self._rehearsed(candidates, pool))
+
+    def _with_cheap_ones(self, search: Search, found: list[Candidate], evaluations: int) -> list[Candidate]:
+        """The fast candidates and those that are cheap per token, in turn."""
+        thrifty = replace(search, objective=Objective.COST_PER_TOKEN, _known={}, _expected={})
+        seed = self.opened.base.simulation.seed
+        cheap = [search.candidate(each.layout) for each in thrifty.candidates(evaluations, seed=seed)]
+        return [each for pair in zip_longest(found, cheap) for each in pair if each is not None]
 
     def _rehearsed(self, candidates: Sequence[tuple[int, Candidate]], pool: Pool) -> Iterator[Trial]:
         """Trials by expected value, as many as the budget allows: the first of every group, then the second of each.
@@ -131,24 +142,37 @@ class _Planner:
             return
         left_s = self.budget.seconds * REHEARSAL_SHARE
         trials: list[tuple[float, int, Trial]] = []
-        in_turn = sorted(candidates, key=lambda pair: (pair[0], pair[1].floor))
-        for number, (place, candidate) in enumerate(in_turn):
-            self.progress("rehearsing", number, len(candidates))
-            for schedule in candidate.group.schedules:
-                if search_s(schedule) and place >= SEARCHED_LAYOUTS:
-                    self.proved = False
-                    continue
-                left_s -= self.budget.rehearsal_s(trial_of(candidate, schedule))
-                if left_s < 0 and trials:
-                    self.proved = False
-                    continue
-                self.rehearsed += 1
-                trial = rehearse(self.opened, candidate, schedule, pool)
-                if trial is not None:
-                    value = candidate.floor * trial.expected_s / candidate.floor_s
-                    trials.append((value, len(trials), trial))
+        turns = [
+            (place, candidate.floor, number, candidate, schedule)
+            for number, (place, candidate) in enumerate(candidates)
+            for schedule in candidate.group.schedules
+            if not search_s(schedule)
+        ]
+        turns.sort(key=lambda turn: turn[:3])
+        for number, (_, _, _, candidate, schedule) in enumerate(turns):
+            self.progress("rehearsing", number, len(turns))
+            left_s -= self.budget.rehearsal_s(trial_of(candidate, schedule))
+            if left_s < 0 and trials:
+                self.proved = False
+                break
+            trials += self._rehearse(candidate, schedule, len(trials), pool)
+        trials.sort(key=lambda entry: entry[:2])
+        by_floor = sorted((candidate for _, candidate in candidates), key=lambda candidate: candidate.floor)
+        by_expected = [trial.candidate for _, _, trial in trials]
+        either = [each for pair in zip_longest(by_floor, by_expected) for each in pair if each is not None]
+        for candidate, schedule in islice(_searched(either), SEARCHED_LAYOUTS):
+            trials += self._rehearse(candidate, schedule, len(trials), pool)
+        self.proved = self.proved and not any(map(search_s, _schedules(candidates)))
         trials.sort(key=lambda entry: entry[:2])
         yield from (trial for _, _, trial in trials)
+
+    def _rehearse(
+        self, candidate: Candidate, schedule: ScheduleChoice, number: int, pool: Pool
+    ) -> list[tuple[float, int, Trial]]:
+        """The trial with its expected value, or nothing if it cannot run."""
+        self.rehearsed += 1
+        trial = rehearse(self.opened, candidate, schedule, pool)
+        return [] if trial is None else [(candidate.floor * trial.expected_s / candidate.floor_s, number, trial)]
 
     def _simulate(self, trials: Sequence[Trial], pool: Pool) -> None:
         """Simulate in turn, until nothing left can be better and `top` have run, or the budget is spent."""
@@ -157,7 +181,7 @@ class _Planner:
         for number, trial in enumerate(trials):
             self.progress("simulating", number, len(trials))
             cost_s = self.budget.simulation_s(trial, iterations)
-            enough = len(self.simulated) >= self.top
+            enough = len(self.simulated) >= self.top and self.objective is not Objective.PARETO
             best = min((each.value for each in self.simulated), default=float("inf"))
             if enough and trial.candidate.floor >= best:
                 continue
@@ -220,6 +244,16 @@ class _Planner:
             fullness=fullness_of(summary),
             limit=limit_of(summary),
         )
+
+
+def _schedules(candidates: Sequence[tuple[int, Candidate]]) -> Iterator[ScheduleChoice]:
+    return (schedule for _, candidate in candidates for schedule in candidate.group.schedules)
+
+
+def _searched(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, ScheduleChoice]]:
+    """Candidates, each once, with the schedules of their groups that search."""
+    for candidate in dict.fromkeys(candidates):
+        yield from ((candidate, schedule) for schedule in candidate.group.schedules if search_s(schedule))
 
 
 def _price(candidate: Candidate, pool: Pool) -> float:

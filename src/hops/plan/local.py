@@ -43,7 +43,7 @@ def improve(
     """The best layout found by so many random moves.
 
     A move is kept unless it makes the value worse by more than a threshold that falls to nothing (threshold accepting,
-    Dueck and Scheuer 1990): at first `heat`, as a part of the value. No clock is read: the same arguments give the same.
+    Dueck and Scheuer 1990): at first `heat`, as a part of the value. No clock is read: a call gives the same again.
     """
     rng = np.random.default_rng(seed)
     here = best = start

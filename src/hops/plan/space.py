@@ -10,7 +10,7 @@ from hops.errors import UsageError
 from hops.plan.family import Family, family_of
 from hops.schedule import SCHEDULERS, Shape
 
-NOT_TRIED = ("program", "zb_or_1f1b")  # a file of one's own; a chooser among two that are tried
+NOT_TRIED = ("program", "zb_or_1f1b", "hops_hetero_adaptive")  # a file of one's own; choosers among what is tried
 SEARCHING = "budget_ms"  # the parameter of schedules that search, and so take their time on every layout
 
 
