@@ -54,7 +54,7 @@ def replayed_ns(trace: Trace, iteration: int, durations_ns: NDArray[np.int64]) -
 
     Messages take their recorded times and share nothing; None if its order cannot be replayed (rows are missing).
     """
-    chosen = trace.iteration == iteration
+    chosen = (trace.iteration == iteration) & (trace.stream <= Stream.HOST)
     rows, lengths = trace.where(chosen), durations_ns[chosen]
     try:
         program = freeze(trace, iteration=iteration)
