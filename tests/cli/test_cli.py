@@ -241,6 +241,26 @@ def test_show_prints_a_spec_that_runs_the_same(hops, tmp_path):
     assert json.loads(hops("show", "spec.yaml", "--json")[1])["simulation"]["iterations"] == 2
 
 
+def test_show_says_beside_open_values_what_they_come_out_as(hops, tmp_path):
+    (tmp_path / "open.yaml").write_text(
+        "pipeline: {model: gpt2-medium, microbatches: 4, partition: balanced}\n"
+        "hardware: {nodes: [{count: 2, devices: [l4]}, {devices: [{type: t4, memory: 12 GiB}]}]}\n"
+        "optimizer: {enabled: false}\n"
+    )
+    shown = hops("show", "open.yaml", "--set", "pipeline.precision=fp16")[1].splitlines()
+    assert sum("memory: null # 24 GiB" in line for line in shown) == 1  # once per entry, not per host
+    assert any("memory: 12 GiB" in line and "#" not in line for line in shown)
+    assert any("peak: null # 65 TFLOP/s" in line for line in shown)
+    assert any("nic: null # ethernet-25" in line for line in shown)
+    (layers,) = [line for line in shown if "partition: balanced # [" in line]
+    stated = layers.split("# ")[1]
+    runs = [
+        hops("run", "open.yaml", "--json", "--set", "pipeline.precision=fp16", "--set", f"pipeline.partition={each}")[1]
+        for each in ("balanced", stated)
+    ]
+    assert runs[0] == runs[1]
+
+
 def test_python_dash_m_is_the_same_command():
     said = subprocess.run([sys.executable, "-m", "hops", "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("hops ")

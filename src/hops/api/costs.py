@@ -32,8 +32,6 @@ from hops.cost import (
 )
 from hops.draws import Constant, Distribution
 from hops.model import (
-    Implementation,
-    Microbatch,
     Partition,
     StageMemory,
     Transformer,
@@ -112,14 +110,12 @@ def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
 
 def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
     work = trained(spec)
-    devices = [cluster.device(each) for each in spec.hardware.ranks()]
-    of_rank = [device_rates(spec, device) for device in devices]
-    rates = [of_rank[rank] for rank in shape.rank_of_stage]
-    partition = _partition(spec, work.model, work.batch, work.how, rates)
-    steps = _steps(spec, shape, cluster, work, partition, rates)
+    rates = stage_rates(spec, shape, cluster)
+    parts = partition(spec, work, rates)
+    steps = _steps(spec, shape, cluster, work, parts, rates)
     return AnalyticCosts.of(
         work.model,
-        partition,
+        parts,
         work.batch,
         work.how,
         work.optimizer,
@@ -131,15 +127,20 @@ def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
     )
 
 
-def _partition(
-    spec: Spec, model: Transformer, batch: Microbatch, how: Implementation, rates: Sequence[DeviceRates]
-) -> Partition:
+def stage_rates(spec: Spec, shape: Shape, cluster: Cluster) -> list[DeviceRates]:
+    """What the device of every stage computes in a second."""
+    of_rank = [device_rates(spec, cluster.device(each)) for each in spec.hardware.ranks()]
+    return [of_rank[rank] for rank in shape.rank_of_stage]
+
+
+def partition(spec: Spec, work: Trained, rates: Sequence[DeviceRates]) -> Partition:
+    """The layers of every stage, given its device's rates."""
     stated = spec.pipeline.partition
     if isinstance(stated, tuple):
         return Partition(layers=stated)
     if stated == "balanced":
-        return balanced_partition(model, batch, how, rates)
-    return Partition.even(model.layers, len(rates))
+        return balanced_partition(work.model, work.batch, work.how, rates)
+    return Partition.even(work.model.layers, len(rates))
 
 
 def _steps(

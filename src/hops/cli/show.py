@@ -6,8 +6,12 @@ from hops.cli.options import JsonOption, SetOption, SpecArgument
 
 
 def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Print the fully resolved spec, every default visible; it loads back to the same run."""
+    """Print the fully resolved spec, every default visible; it loads back to the same run.
+
+    Beside what is open (null, balanced) stands, as a comment, what it comes out as.
+    """
     from hops.api import load
+    from hops.api.inferred import inferred
     from hops.cli.console import show_json
     from hops.config.text import dump
 
@@ -15,4 +19,4 @@ def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption
     if as_json:
         show_json(loaded.model_dump(mode="json"))
     else:
-        typer.echo(dump(loaded), nl=False)
+        typer.echo(dump(loaded, inferred(loaded)), nl=False)

@@ -107,7 +107,7 @@ class Pipeline(Section):
     )
     first_stage_splits: Flag = Field(
         default=True,
-        description="false: the first stage does all of its backward in W and nothing in I, since no stage waits for it",
+        description="false: the first stage does all of its backward in W, nothing in I, since no stage waits for it",
     )
     p2p: PeerToPeer = Field(default="overlapped", description="whether messages keep both ranks busy")
     jitter: Factors | None = Field(default=None, description="random factor on the time of every action")

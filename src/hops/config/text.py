@@ -2,23 +2,32 @@
 
 import json
 import re
+from collections.abc import Mapping
+from functools import reduce
 from io import StringIO
+from operator import getitem
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedSeq
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from hops.config.spec import Spec
 
 
-def dump(spec: Spec) -> str:
-    """The spec as YAML with every default visible. `loads` of it gives an equal spec."""
+def dump(spec: Spec, remarks: Mapping[tuple[str | int, ...], str] | None = None) -> str:
+    """The spec as YAML with every default visible. `loads` of it gives an equal spec.
+
+    Remarks, by path of a key, become comments beside it, such as what an open value comes out as.
+    """
     writer = YAML()
     writer.representer.add_representer(type(None), _null)
     writer.width = 120
     writer.indent(mapping=2, sequence=4, offset=2)
     stream = StringIO()
-    writer.dump(_laid_out(spec.model_dump(mode="json")), stream)
+    document = _laid_out(spec.model_dump(mode="json"))
+    for (*above, key), remark in (remarks or {}).items():
+        reduce(getitem, above, document).yaml_add_eol_comment(remark, key, column=0)
+    writer.dump(document, stream)
     return stream.getvalue()
 
 
@@ -29,7 +38,7 @@ def _null(representer: Any, _: None) -> Any:
 def _laid_out(value: Any) -> Any:
     """Lists of plain values in one line, everything else in blocks."""
     if isinstance(value, dict):
-        return {key: _laid_out(each) for key, each in value.items()}
+        return CommentedMap((key, _laid_out(each)) for key, each in value.items())
     if isinstance(value, list):
         laid_out = CommentedSeq(_laid_out(each) for each in value)
         if not any(isinstance(each, dict | list) for each in value):
