@@ -43,13 +43,19 @@ FREE = RecoveryTimes()
 class World:
     """A fleet whose pipeline is simulated once and lives many lives."""
 
-    def __init__(self, *, copies=1, schedule="1f1b", more="", samples=1):
-        self.setup = build(loads(SPEC.format(schedule=schedule, more=more, copies=copies)))
+    def __init__(self, *, copies=1, schedule="1f1b", more="", samples=1, setup=None):
+        self.setup = setup or build(loads(SPEC.format(schedule=schedule, more=more, copies=copies)))
+        copies = self.setup.spec.optimizer.data_parallel
         links = [link.name for link in self.setup.network.links]
         self.fleet = Fleet.of(copies, self.setup.spec.hardware.ranks(), microbatches=4, links=links)
         self.pipelines = Pipelines(self.setup, split_backward=True)
         self.paces = Paces(self.pipelines.get, samples=samples, seed=0)
         self.iteration_ns = round(self.paces.spread().mean_ns)
+
+    @classmethod
+    def of(cls, setup):
+        """The world of a run that is built already."""
+        return cls(setup=setup)
 
     def live(self, policy, plan, *, days=0.0, horizon_ns=0, times=TIMES, seed=0):
         """One life under a policy; `plan` is a FleetPlan, or faults of the first copy."""

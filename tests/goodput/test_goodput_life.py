@@ -287,3 +287,31 @@ def test_no_plan_hangs_a_life_and_time_and_iterations_are_conserved(
 
 def test_every_policy_is_tested_here():
     assert set(RECOVERIES.names()) == set(POLICIES)
+
+
+def timing_out(world, timeout_s):
+    """The same world with a transport that gives up."""
+    faults = replace(world.setup.settings.faults, link_timeout_ns=round(timeout_s * S))
+    setup = replace(world.setup, settings=replace(world.setup.settings, faults=faults))
+    return world.of(setup)
+
+
+def test_a_transport_that_gives_up_fails_the_job(alone):
+    """Down from 10 s to 400 s, given up after 60 s: restart, then everybody waits for the link; spares replace it."""
+    impatient = timing_out(alone, 60)
+    faults = [link("node1.nic.in", 10, 400)]
+    story = impatient.live("checkpoint_restart", faults, horizon_ns=590 * S)
+    found = phases(story)
+    assert (found["detection"], found["restart"], found["reload"]) == (30, 60, 20)
+    assert found["redone"] == pytest.approx(70, abs=2)
+    assert found["waiting"] == pytest.approx(400 - 180, abs=2)
+    assert story.lost_iterations.keys() == {"link-down"}
+    replaced = impatient.live("spare", faults, horizon_ns=590 * S)
+    assert Cause.WAITING not in phases(replaced)
+    assert replaced.iterations > story.iterations + 50
+
+
+def test_a_transport_that_gives_up_at_once_does_not_hang(alone):
+    for policy in POLICIES:
+        story = timing_out(alone, 0).live(policy, [link("node1.nic.in", 0, 400)], horizon_ns=590 * S, times=FREE)
+        assert sum(story.spent_ns.values()) == 590 * S

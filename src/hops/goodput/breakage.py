@@ -42,6 +42,16 @@ class Breakage:
 
     def advance(self, now_ns: int) -> list[tuple[Unit, Fault]]:
         """Let everything happen up to now; returns the stops among it."""
+        self.settle(now_ns)
+        struck = []
+        while self._next_stop < len(self._stops) and self._stops[self._next_stop][0] <= now_ns:
+            if self._next_stop not in self._passed:
+                struck.append(self._stop(self._next_stop))
+            self._next_stop += 1
+        return struck
+
+    def settle(self, now_ns: int) -> None:
+        """Let everything but stops happen up to now."""
         self._end_lasting(now_ns)
         while self._next_other < len(self._others) and self._others[self._next_other][0] <= now_ns:
             _, copy, fault = self._others[self._next_other]
@@ -50,12 +60,6 @@ class Breakage:
             if fault.end_ns > now_ns:
                 self.lasting.setdefault(copy, []).append(fault)
                 self.changes += 1
-        struck = []
-        while self._next_stop < len(self._stops) and self._stops[self._next_stop][0] <= now_ns:
-            if self._next_stop not in self._passed:
-                struck.append(self._stop(self._next_stop))
-            self._next_stop += 1
-        return struck
 
     def pass_by(self, now_ns: int, uses: Uses) -> None:
         """Let units stop up to now that are not used: nobody notices, but they are down."""
@@ -66,6 +70,11 @@ class Breakage:
             if index not in self._passed and not uses(unit):
                 self._passed.add(index)
                 self._stop(index)
+
+    def replace_links(self, copies: Iterable[int]) -> None:
+        """Links that are down in these copies are replaced."""
+        for copy in copies:
+            self._keep(copy, [each for each in self.lasting.get(copy, ()) if each.kind is not FaultKind.LINK_DOWN])
 
     def _stop(self, index: int) -> tuple[Unit, Fault]:
         _, unit, found = self._stops[index]

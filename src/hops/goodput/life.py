@@ -246,11 +246,19 @@ class Life:
         self._recover(_named(struck[0][1]))
 
     def _transport_failed(self, copies: list[int]) -> None:
-        """Messages waited too long for a link; a restart before it is back would fail again."""
+        """Messages waited too long for a link; a restart before it is back would fail again.
+
+        With spares, the host behind it is replaced during the restart.
+        """
         self.interruptions += 1
+        self.breakage.settle(self.now_ns)
         links = [fault.end_ns for copy in copies for fault in self.breakage.lasting.get(copy, ()) if blocks(fault)]
-        if self._recover(FaultKind.LINK_DOWN.value) and links:
-            self._pass(Cause.WAITING, max(0, max(links) - self.now_ns))
+        if not self._recover(FaultKind.LINK_DOWN.value):
+            return
+        if self.policy.keeps_spares:
+            self.breakage.replace_links(copies)
+        else:
+            self._pass(Cause.WAITING, max(0, max(links, default=0) - self.now_ns))
 
     def _recover(self, name: str) -> bool:
         """Let the policy react; whether it came to its end."""
