@@ -52,7 +52,7 @@ def specs(draw):
     )
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(specs(), st.sampled_from([Objective.ITERATION_TIME, Objective.COST_PER_TOKEN]))
 def test_no_layout_has_a_floor_below_the_bound_over_all_choices(text, objective):
     """Every sequence of four devices with every partition, under 1F1B, GPipe and any schedule, in time and in cost."""
@@ -95,7 +95,7 @@ def test_a_bound_leaves_out_devices_only_to_get_better():
     assert whole.bound() <= fewer.bound() * (1 + 1e-9)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_the_knapsack_is_the_least_over_all_sets(data):
     """Two kinds, up to three devices, four layers: every assignment of places and lengths is tried."""

@@ -5,7 +5,7 @@ No clock is read. The rates were measured on two cores of a cloud CPU; a slower 
 
 from dataclasses import dataclass
 
-from hops.plan.space import search_s
+from hops.plan.space import SHORT_SEARCH_MS, search_s
 from hops.plan.trial import Trial
 
 LAYOUT_S = 60e-6  # one floor of a layout, plus the following per stage
@@ -15,7 +15,9 @@ BUILD_PAIR_S = 35e-6
 REHEARSED_ACTION_S = 4e-6
 SIMULATED_ACTION_S = 15e-6
 LAYOUT_SHARE = 0.4
-REHEARSAL_SHARE = 0.3
+REHEARSAL_SHARE = 0.2
+SEARCH_SHARE = 0.15  # for rehearsals of schedules that search
+SEARCH_ACTION_S = 16e-6  # of what they try before they search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,11 @@ class Budget:
     def rehearsal_s(self, trial: Trial) -> float:
         """What one rehearsal costs."""
         return _prepared_s(trial) + REHEARSED_ACTION_S * trial.actions
+
+    def search_rehearsal_s(self, trial: Trial) -> float:
+        """What rehearsing a schedule that searches costs, cut short."""
+        short_s = min(SHORT_SEARCH_MS / 1e3, search_s(trial.schedule))
+        return BUILD_S + BUILD_PAIR_S * trial.ranks**2 + short_s + SEARCH_ACTION_S * trial.actions
 
     def simulation_s(self, trial: Trial, iterations: int) -> float:
         """What one simulation costs."""

@@ -9,7 +9,7 @@ from hops.config.opened import OpenSpec
 from hops.config.schedule import ScheduleChoice
 from hops.errors import UsageError
 from hops.metrics import Summary
-from hops.plan.budget import REHEARSAL_SHARE, Budget
+from hops.plan.budget import REHEARSAL_SHARE, SEARCH_SHARE, Budget
 from hops.plan.candidates import Candidate, Search
 from hops.plan.infeasible import nothing_fits
 from hops.plan.limits import fullness_of, limit_of
@@ -22,7 +22,7 @@ from hops.plan.trial import Trial, rehearse, run, trial_of
 from hops.plan.ways import Ways
 
 MILLION = 1e6
-SEARCHED_LAYOUTS = 2  # on so many of the best, schedules that search are tried
+SEARCHED_LAYOUTS = 8  # on so many of the best at most, schedules that search are tried
 Progress = Callable[[str, int, int], None]
 """progress(what is being done, how many are done, of how many)"""
 
@@ -160,8 +160,12 @@ class _Planner:
         by_floor = sorted((candidate for _, candidate in candidates), key=lambda candidate: candidate.floor)
         by_expected = [trial.candidate for _, _, trial in trials]
         either = [each for pair in zip_longest(by_floor, by_expected) for each in pair if each is not None]
+        left_s = self.budget.seconds * SEARCH_SHARE
         for candidate, schedule in islice(_searched(either), SEARCHED_LAYOUTS):
             trials += self._rehearse(candidate, schedule, len(trials), pool)
+            left_s -= self.budget.search_rehearsal_s(trial_of(candidate, schedule))
+            if left_s < 0:
+                break
         self.proved = self.proved and not any(map(search_s, _schedules(candidates)))
         trials.sort(key=lambda entry: entry[:2])
         yield from (trial for _, _, trial in trials)

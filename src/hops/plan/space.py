@@ -11,6 +11,7 @@ from hops.plan.family import Family, family_of
 from hops.schedule import SCHEDULERS, Shape
 
 NOT_TRIED = ("program", "zb_or_1f1b", "hops_hetero_adaptive")  # a file of one's own; choosers among what is tried
+SHORT_SEARCH_MS = 40.0  # enough to tell which layouts are worth a long search
 SEARCHING = "budget_ms"  # the parameter of schedules that search, and so take their time on every layout
 
 
@@ -95,6 +96,14 @@ def every_schedule() -> Iterator[ScheduleChoice]:
 def search_s(schedule: ScheduleChoice) -> float:
     """Seconds that a schedule searches for on every layout; 0 for most."""
     return float(schedule.parameters[SEARCHING]) / 1e3 if SEARCHING in schedule.parameters else 0.0
+
+
+def shortened(schedule: ScheduleChoice) -> ScheduleChoice:
+    """The same schedule, searching for a short time only, if it searches."""
+    if not search_s(schedule):
+        return schedule
+    shorter = min(SHORT_SEARCH_MS, float(schedule.parameters[SEARCHING]))
+    return schedule.model_copy(update={"parameters": {**schedule.parameters, SEARCHING: shorter}})
 
 
 def _arrangement(schedule: ScheduleChoice, size: int) -> tuple[int, bool]:

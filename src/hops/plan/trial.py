@@ -10,6 +10,7 @@ from hops.config.spec import Spec
 from hops.errors import DoesNotFitError, ProgramError, StalledError, UsageError
 from hops.plan.candidates import Candidate
 from hops.plan.pool import Pool
+from hops.plan.space import shortened
 from hops.schedule import StaticScheduler, evaluate
 
 REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
@@ -53,9 +54,9 @@ def closed(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, poo
 def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Trial | None:
     """What the schedule's program comes to without shared links and jitter; None if it cannot run or does not fit.
 
-    A policy has no program: it is expected to reach the candidate's floor.
+    A policy has no program: it is expected to reach the candidate's floor. A schedule that searches is cut short.
     """
-    scheduler = schedule.make()
+    scheduler = shortened(schedule).make()
     seconds = candidate.floor_s
     try:
         setup = build(closed(opened, candidate, schedule, pool))
