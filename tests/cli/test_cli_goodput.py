@@ -142,6 +142,24 @@ def test_stragglers_says_so_if_there_are_none(hops):
     assert "0 stragglers" in out
 
 
+def test_replanning_asks_the_planner_which_finds_what_balancing_does_not():
+    """Without one of its H100s the demo fits in another order of devices only."""
+    from hops.api import build, load
+    from hops.cli.replanning import planned
+    from hops.errors import DoesNotFitError
+    from hops.goodput.pipeline import checked
+    from hops.goodput.variants import rebalanced
+
+    spec = load(EXAMPLES / "demo.yaml")
+    left = tuple(device for device in spec.hardware.ranks() if device != "fast/1")
+    with pytest.raises(DoesNotFitError):
+        checked(build(rebalanced(spec, left)))
+    found = planned(spec, left)
+    assert sorted(found.hardware.ranks()) == sorted(left)
+    assert sum(found.pipeline.partition) == 32
+    checked(build(found))
+
+
 def test_the_month_on_16384_devices_runs(hops):
     """A day of it, with the JSON that the month has."""
     code, out, _ = hops(

@@ -43,6 +43,7 @@ def goodput(
     Iterations without a fault are drawn from their simulated distribution; those that faults touch are simulated.
     """
     from hops.api import build, load
+    from hops.cli.replanning import planned
     from hops.errors import UsageError
     from hops.goodput import prepare
     from hops.viz.canvas import picture_format
@@ -53,7 +54,7 @@ def goodput(
         picture_format(picture)
     names = None if policies is None else _names(policies)
     loaded = load(spec, overrides or ())
-    study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples)
+    study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=planned)
     how = _How(picture=picture, as_json=as_json, quiet=quiet)
     if sweep:
         _sweep(study, how)

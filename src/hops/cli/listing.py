@@ -99,6 +99,21 @@ def schedules(*, as_json: JsonOption = False) -> None:
     _print(rows, columns, as_json=as_json)
 
 
+@app.command()
+def recoveries(*, as_json: JsonOption = False) -> None:
+    """Recovery policies by name."""
+    from inspect import getdoc
+
+    from hops.goodput import RECOVERIES
+
+    columns: Columns = {"policy": lambda row: row["name"], "what": lambda row: row["what"]}
+    rows = [
+        {"name": name, "what": " ".join((getdoc(RECOVERIES.get(name)) or "").partition("\n\n")[0].split())}
+        for name in RECOVERIES.names()
+    ]
+    _print(rows, columns, as_json=as_json)
+
+
 def _dense_tflops(row: Row) -> str:
     """At bf16, or at fp16 where the device has no bf16."""
     for number_format, label in (("bf16", ""), ("fp16", "fp16 ")):

@@ -75,6 +75,7 @@ class Pipelines:
     def __init__(self, setup: Setup, *, split_backward: bool, replan: Replanner = rebalanced) -> None:
         self._setup, self._split, self._replan = setup, split_backward, replan
         self._built: dict[Variant, Pipeline | None] = {}
+        self._replanned: dict[tuple[str, ...], Spec | None] = {}
 
     def get(self, variant: Variant) -> Pipeline | None:
         """The pipeline of a variant; None if it cannot run."""
@@ -89,7 +90,9 @@ class Pipelines:
         if variant.without:
             devices = tuple(dict.fromkeys(spec.hardware.ranks()))
             left = tuple(each for place, each in enumerate(devices) if place not in variant.without)
-            replanned = self._replan(spec, left)
+            if left not in self._replanned:
+                self._replanned[left] = self._replan(spec, left)
+            replanned = self._replanned[left]
             if replanned is None:
                 return None
             spec = replanned
