@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shared_data import FIXTURES, missing
 
 import hops
 from hops.integrations.megatron import read_launch, spec_text
@@ -18,7 +19,6 @@ from hops.integrations.megatron import read_launch, spec_text
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGES = runpy.run_path(str(ROOT / "tools/pages.py"))
-MEASURED = ROOT.parent / "shared/fixtures"
 
 
 def tracked_files():
@@ -174,10 +174,10 @@ def measured_iteration_ms(run):
     return np.diff([starts[iteration] for iteration in sorted(starts)])[2:].mean() / 1e6
 
 
-@pytest.mark.skipif(not MEASURED.exists(), reason="needs the measured runs in ../shared/fixtures")
+@pytest.mark.skipif(not FIXTURES.exists(), reason=missing(FIXTURES))
 def test_the_readme_states_the_error_against_measured_runs():
     """Mean and worst error of the iteration time, uncalibrated; within two points, since the model still moves."""
-    runs = sorted([*MEASURED.glob("train/*"), *MEASURED.glob("diagnostic/*")])
+    runs = sorted([*FIXTURES.glob("train/*"), *FIXTURES.glob("diagnostic/*")])
     errors = []
     for run in runs:
         summary = hops.summarize(hops.simulate(hops.loads(spec_text(read_launch(run / "run.yaml")))))

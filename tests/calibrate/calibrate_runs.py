@@ -1,12 +1,11 @@
 """Runs with known truth: simulated with a profile of our own, written as Megatron-LM run folders."""
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from shared_data import FIXTURES, missing
 
 from hops.actions import Op
 from hops.api.build import build
@@ -186,8 +185,7 @@ READERS = Readers(inputs=read_inputs, trace=_read_trace)
 
 def recorded(*numbers):
     """Train runs by the number in their name; the test is skipped where there are none."""
-    root = Path(os.environ.get("HOPS_DATA", Path(__file__).parents[3] / "shared" / "fixtures"))
-    found = [next(iter(sorted((root / "train").glob(f"exp2_{number}_*"))), None) for number in numbers]
+    found = [next(iter(sorted((FIXTURES / "train").glob(f"exp2_{number}_*"))), None) for number in numbers]
     if None in found:
-        pytest.skip(f"no recorded runs in {root}: put them there, or name their folder in HOPS_DATA")
+        pytest.skip(missing(FIXTURES))
     return found

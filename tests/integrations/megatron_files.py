@@ -1,10 +1,9 @@
 """Megatron-LM run folders as files, made from simulated runs, for tests of the readers."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
+from shared_data import FIXTURES, missing
 
 from hops.actions import Op
 from hops.api import loads, simulate
@@ -89,9 +88,8 @@ def write_run(folder, files, label="1f1b", microbatches=4):
 
 
 def recorded_runs():
-    """The run folders of HOPS_DATA or ../shared/fixtures; the test is skipped where there are none."""
-    root = Path(os.environ.get("HOPS_DATA", Path(__file__).parents[3] / "shared" / "fixtures"))
-    runs = sorted(file.parent for file in root.glob("*/*/run.yaml"))
+    """All recorded runs; the test is skipped where there are none."""
+    runs = sorted(file.parent for file in FIXTURES.glob("*/*/run.yaml"))
     if not runs:
-        pytest.skip(f"no recorded runs in {root}: put them there, or name their folder in HOPS_DATA")
+        pytest.skip(missing(FIXTURES))
     return runs

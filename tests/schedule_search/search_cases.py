@@ -1,18 +1,17 @@
 """Profiles that several tests of bound and search share."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from search_exact import OPTIMA, tiny
+from shared_data import FACTS
 
 from hops.schedule.jit import available
 from hops.schedule.search import profile_from_json, read_profiles
 
 needs_numba = pytest.mark.skipif(not available(), reason="takes minutes without numba (extra `fast`)")
-FACTS = Path(__file__).parents[3] / "shared" / "facts"
 
 
 def optima():

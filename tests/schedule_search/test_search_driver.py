@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_cases import FACTS, hetero16, needs_numba, optima, pipelines, profiles
+from search_cases import hetero16, needs_numba, optima, pipelines, profiles
+from shared_data import FACTS, missing
 
 from hops.errors import DoesNotFitError
 from hops.schedule import SCHEDULERS, Profile, Program, Shape, StaticScheduler, evaluate
@@ -16,7 +17,7 @@ from hops.schedule.search import driver, iterations_for, search, search_report
 from hops.schedule.search.builtins import contenders, fits
 
 MS = 1_000_000
-needs_facts = pytest.mark.skipif(not FACTS.exists(), reason=f"needs {FACTS}, which a clone on its own does not have")
+needs_facts = pytest.mark.skipif(not FACTS.exists(), reason=missing(FACTS))
 
 
 def gaps_pct(named, budget_s):

@@ -4,7 +4,8 @@ import dataclasses
 import json
 
 import pytest
-from search_cases import FACTS, hetero16
+from search_cases import hetero16
+from shared_data import FACTS, missing
 
 from hops.cluster import Network
 from hops.cost import FixedCosts
@@ -144,7 +145,7 @@ def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(pla
     assert trace.end_ns.max() == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.skipif(not FACTS.exists(), reason=f"needs {FACTS}")
+@pytest.mark.skipif(not FACTS.exists(), reason=missing(FACTS))
 def test_the_rule_chooses_what_the_original_chose_on_its_16_pipelines():
     values = json.loads((FACTS / "hetero16.json").read_text(encoding="utf-8"))["pipelines"]
     for named in hetero16():

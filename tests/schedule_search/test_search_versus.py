@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from search_cases import FACTS, hetero16, random_profile
+from search_cases import hetero16, random_profile
+from shared_data import FACTS, missing
 
 from hops.errors import UsageError
 from hops.schedule import SCHEDULERS, evaluate
@@ -12,7 +13,7 @@ from hops.schedule.search.anneal import anneal
 from hops.schedule.search.driver import iterations_for
 from hops.schedule.search.tune import tune
 
-needs_facts = pytest.mark.skipif(not FACTS.exists(), reason=f"needs {FACTS}")
+needs_facts = pytest.mark.skipif(not FACTS.exists(), reason=missing(FACTS))
 
 
 def row(ours, theirs):
