@@ -53,6 +53,13 @@ def test_run_json_is_only_json(hops):
     assert summary["iteration_time"]["mean_ms"] > (8 + 1) * 6
 
 
+def test_progress_leaves_nothing_in_files(hops, monkeypatch):
+    """A long run whose errors go to a file: the bar is for those who watch a terminal."""
+    monkeypatch.setattr("hops.cli.console.PATIENCE_S", 0.0)
+    code, _, err = hops("run", "spec.yaml")
+    assert (code, err) == (0, "")
+
+
 def test_run_quiet_prints_nothing(hops):
     assert hops("run", "spec.yaml", "--quiet") == (0, "", "")
 
@@ -84,12 +91,12 @@ def test_paths_stay_in_one_piece_on_narrow_terminals(hops):
 def test_run_writes_what_the_spec_names(hops, tmp_path):
     (tmp_path / "spec.yaml").write_text(
         SPEC
-        + "output: {summary: a/s.json, events: a/e.csv, trace: a/t.json.gz, timeline: a/t.svg, dashboard: a/d.png}\n"
+        + "output: {summary: a/s.json, events: a/e.csv.gz, trace: a/t.json.gz, timeline: a/t.svg, dashboard: a/d.png}\n"
     )
     assert hops("run", "spec.yaml")[0] == 0
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
         "d.png",
-        "e.csv",
+        "e.csv.gz",
         "s.json",
         "t.json.gz",
         "t.svg",
@@ -154,7 +161,7 @@ def test_compare_lists_what_cannot_run_with_the_reason(hops):
     found = json.loads(out)
     assert code == 0
     assert list(found["runs"]) == ["1f1b"]
-    assert "dualpipe_v" in found["refused"]
+    assert found["refused"]["dualpipe_v"].startswith("dualpipe_v: ")
 
 
 def test_compare_answers_no_if_nothing_can_run(hops):

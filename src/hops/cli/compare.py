@@ -43,7 +43,7 @@ def compare(
         try:
             runs[name] = simulate(load(spec, [*(overrides or ()), f"pipeline.schedule={name}"]))
         except (DoesNotFitError, SpecError, UsageError) as error:
-            refused[name] = str(error)
+            refused[name] = str(error).removeprefix(f"--set pipeline.schedule={name}: pipeline.schedule: ")
     if not runs:
         raise DoesNotFitError(
             "none of the schedules can run\n" + "\n".join(f"{name}: {why}" for name, why in refused.items())

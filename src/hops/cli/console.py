@@ -35,18 +35,22 @@ def show_json(value: Any) -> None:
 
 @contextmanager
 def progress(title: str, total: int, *, visible: bool = True) -> Iterator["Callable[[int], None]"]:
-    """A function to call with the number of what is done (from 0); draws a bar once that takes over a second."""
+    """A function to call with the number of what is done (from 0); draws a bar once that takes over a second.
+
+    Where errors go to a file, there is nobody to watch it, and nothing is written.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
-    bar = Progress(console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True)
     task = bar.add_task(title, total=total)
     started = time.monotonic()
     drawn = False
 
     def done(number: int) -> None:
         nonlocal drawn
-        if visible and not drawn and time.monotonic() - started > PATIENCE_S:
+        if visible and console.is_terminal and not drawn and time.monotonic() - started > PATIENCE_S:
             bar.start()
             drawn = True
         bar.update(task, completed=number + 1)

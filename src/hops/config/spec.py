@@ -33,7 +33,7 @@ class Output(Section):
     """Files to write; null writes none."""
 
     summary: Annotated[Name, _suffix(".json")] | None = Field(default=None, description="figures of the run")
-    events: Annotated[Name, _suffix(".csv", ".parquet")] | None = Field(
+    events: Annotated[Name, _suffix(".csv", ".csv.gz", ".parquet")] | None = Field(
         default=None, description="every action and message"
     )
     trace: Annotated[Name, _suffix(".json", ".json.gz")] | None = Field(
