@@ -1,5 +1,6 @@
 """Users' catalog files are read as ours are; a wrong one gets a message that names file, key, what and expected."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,17 @@ def test_a_name_that_is_taken_names_both_files(tmp_path, change, name):
     assert str(error.value) == (
         f"{tmp_path}/device.yaml: device name '{name}' is taken by {ours}: names and aliases must differ; rename"
     )
+
+
+def test_the_files_that_the_reference_page_shows_are_read(tmp_path):
+    page = Path(__file__).parents[2] / "docs/reference/catalog.md"
+    shown = re.findall(r"```yaml (\S+)\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for name, text in shown:
+        (tmp_path / name).write_text(text)
+    catalog = Catalog.load([tmp_path])
+    assert [name for name, _ in shown] == ["my-gpu.yaml", "my-wire.yaml"]
+    assert catalog.device("my-gpu").memory_bytes == 48 * 2**30
+    assert catalog.device("my-gpu").nic.bandwidth == 6.25e9
 
 
 def test_two_files_of_the_user_with_one_name_are_both_named(tmp_path):

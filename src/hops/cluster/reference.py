@@ -22,7 +22,34 @@ second in powers of 1000, of one direction. What is marked *engineering default*
 How the numbers were chosen: [decision 0020](../decisions/0020-catalog-numbers.md); how links are shared:
 [decision 0021](../decisions/0021-who-shares-a-link.md).
 
-A catalog of your own is a file of the same form (or a folder of them), named in the spec.
+## Your own
+
+A catalog of your own is a file like this (or a folder of them), one device or interconnect each, named in the spec:
+`hardware: {catalog: [my-gpu.yaml]}`. `hops list devices --catalog my-gpu.yaml` shows how it is read. A number may name
+its source, as in the shipped files: `memory: {value: 48 GiB, source: sheet}`.
+
+```yaml my-gpu.yaml
+device: my-gpu
+title: My GPU
+vendor: Me
+peak: {fp32: 50 TFLOP/s, tf32: unsupported, fp16: 100 TFLOP/s, bf16: 100 TFLOP/s, fp8: unsupported}
+memory: 48 GiB
+memory_bandwidth: 1 TB/s
+launch_overhead: 5 us
+operation_overhead: 10 us
+bus: pcie4
+nic: my-wire
+power: 300 W
+price: 1 USD/h
+```
+
+```yaml my-wire.yaml
+interconnect: my-wire
+title: My network
+topology: network
+bandwidth: 50 Gbit/s
+latency: 20 us
+```
 """
 
 
