@@ -75,6 +75,31 @@ def test_engine_and_evaluator_agree_to_the_nanosecond(name, ranks, rounds, times
 
 @pytest.mark.parametrize("name", STATIC)
 def test_every_built_in_runs_with_fused_blocking_messages(name):
-    """Which is what Megatron-LM issues; messages without time cost nothing there."""
+    """Which is what Megatron-LM issues."""
     program, profile = built(name, 4, 8, f=1e-3, i=1e-3, w=1e-3)
     run_program(program, costs_of(profile), Network.uniform(4, latency_s=1e-4), Settings(p2p=P2P.BLOCKING_FUSED))
+
+
+@pytest.mark.parametrize(("name", "makespans"), [pair for pair in GOLDEN.items() if pair[0] != "zb_h1"])
+def test_fused_blocking_messages_that_take_no_time_cost_nothing(name, makespans):
+    """Megatron-LM's interleaved exchanges as well as its plain ones.
+
+    ZB-H1 is not among its schedules: a rank that is in its W keeps the sender of the next gradient waiting.
+    """
+    program, profile = built(name, 4, 16, f=1e-3, i=1e-3, w=1e-3)
+    trace = run_program(program, costs_of(profile), Network.uniform(4), Settings(p2p=P2P.BLOCKING_FUSED))
+    assert trace.end_ns.max() == makespans[0] * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("ranks", "microbatches", "megatron_ms"), [(2, 4, 28.1), (4, 8, 59.5), (4, 16, 109.1), (8, 32, 221.5)]
+)
+def test_interleaved_with_short_blocking_messages_is_near_megatrons_own_primitives(ranks, microbatches, megatron_ms):
+    """Its calls one by one (forward_backward_pipelining_with_interleaving, no overlap), simulated apart from here.
+
+    F 1 ms, B 2 ms, messages of 0.1 ms. Megatron-LM is 1 to 2 % faster: an activation and a gradient share a call.
+    """
+    program, profile = built("interleaved_1f1b", ranks, microbatches, f=1e-3, i=1e-3, w=1e-3)
+    network = Network.uniform(ranks, latency_s=1e-4)
+    trace = run_program(program, costs_of(profile), network, Settings(p2p=P2P.BLOCKING_FUSED))
+    assert 1 <= trace.end_ns.max() / 1e6 / megatron_ms < 1.025

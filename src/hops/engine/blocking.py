@@ -3,8 +3,9 @@
 A rank posts a send when the action that produced it ends, and a receive when its next action needs one. With `fused`
 pairs (Megatron-LM's send_forward_recv_backward and its kin) it posts, together with a send, the next receive that it
 needs before it sends again, if that comes from the same peer. With several stages per rank, fused exchanges take all
-directions at once (Megatron-LM's send_forward_backward_recv_forward_backward): while a rank communicates it receives
-whatever is offered. So does a policy's rank while it is idle, since nobody knows what it will ask for.
+directions at once (Megatron-LM's send_forward_backward_recv_forward_backward), and what is received is posted one
+exchange ahead: so a message starts when it is sent, and the receiver starts no further action until it is there.
+A policy's rank receives what is offered while it is idle, since nobody knows what it will ask for.
 """
 
 from typing import NamedTuple
@@ -81,17 +82,13 @@ class BlockingRun(Run):
         key = self.order.next_receive(rank, iteration)
         if self.order.is_policy:
             self._open(rank, peer)
-        elif self._all_directions:
-            self._open(rank, ANY)
-        elif key is not None and self._source(key) == peer:
+        elif not self._all_directions and key is not None and self._source(key) == peer:
             self._want(rank, iteration, key)
 
     def _want(self, rank: int, iteration: Iteration, key: int) -> None:
         """Post a receive; the rank is busy until it is there."""
         self._wanted[rank].add((iteration.number, key))
         self._outstanding[rank] += 1
-        if self._all_directions:
-            self._open_to[rank] = ANY
         self._match(rank)
 
     def _open(self, rank: int, peer: int) -> None:
@@ -105,8 +102,8 @@ class BlockingRun(Run):
             posted = (offer.iteration.number, offer.key)
             if posted in self._wanted[rank]:
                 self._wanted[rank].remove(posted)
-            elif self._open_to[rank] in {ANY, self._ends(offer.action)[0]}:
-                self._open_to[rank] = ANY if self._all_directions else NOBODY
+            elif self._all_directions or self._open_to[rank] in {ANY, self._ends(offer.action)[0]}:
+                self._open_to[rank] = NOBODY
                 self._outstanding[rank] += 1
             else:
                 continue
