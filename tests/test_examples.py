@@ -14,7 +14,10 @@ def simulated(name, *overrides):
     return hops.summarize(hops.simulate(hops.load(EXAMPLES / name, overrides)))
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+RUNS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name != "plan.yaml"]  # which states choices
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_runs_and_says_what_it_is_for(path):
     assert path.read_text(encoding="utf-8").startswith("# ")
     assert simulated(path.name).iteration_time.mean_ms > 0
@@ -29,8 +32,15 @@ def test_the_demo_is_heterogeneous_and_writes_everything_below_output_demo():
     spec = hops.load(EXAMPLES / "demo.yaml")
     assert len({device.type for host in spec.hardware.hosts() for device in host.devices}) == 3
     assert len(spec.hardware.hosts()) == 3
-    written = spec.output.model_dump().values()
-    assert all(name.startswith("output/demo/") for name in written)
+    written = {key: name for key, name in spec.output.model_dump().items() if name is not None}
+    assert set(written) == {"summary", "events", "trace", "timeline", "dashboard"}
+    assert all(name.startswith("output/demo/") for name in written.values())
+
+
+def test_the_example_of_a_plan_says_that_it_is_one():
+    assert (EXAMPLES / "plan.yaml").read_text(encoding="utf-8").startswith("# ")
+    with pytest.raises(hops.errors.SpecError, match="`hops plan` chooses it and writes specs to run"):
+        hops.load(EXAMPLES / "plan.yaml")
 
 
 def test_the_demo_does_not_fit_on_fewer_devices():
