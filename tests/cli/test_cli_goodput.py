@@ -73,7 +73,7 @@ def test_goodput_compares_policies(hops):
 
 
 def test_goodput_draws_its_pictures(hops, tmp_path):
-    common = ("goodput", "spec.yaml", "--days", "1", "--seeds", "2")
+    common = ("goodput", "spec.yaml", "--days", "0.5", "--seeds", "2")
     assert "wrote over-time.png" in hops(*common, "-p", "over-time.png")[1]
     assert "wrote sweep.svg" in hops(*common, "--sweep-checkpoint-interval", "-p", "sweep.svg")[1]
     assert (tmp_path / "over-time.png").read_bytes().startswith(b"\x89PNG")
@@ -84,7 +84,7 @@ def test_goodput_draws_its_pictures(hops, tmp_path):
 
 
 def test_the_sweep_says_the_best_interval_beside_theorys(hops):
-    common = ("goodput", "spec.yaml", "--days", "1", "--seeds", "3", "--sweep-checkpoint-interval")
+    common = ("goodput", "spec.yaml", "--days", "0.5", "--seeds", "2", "--sweep-checkpoint-interval")
     code, out, _ = hops(*common)
     assert code == 0
     assert " < " in out

@@ -65,7 +65,7 @@ def test_the_curve_through_points_of_theory_is_lowest_at_theorys_optimum(pause_s
 def test_the_best_interval_of_a_sweep_is_theorys_within_5_percent(world):
     """Checkpoints of 60 s, a stop of something every 3.3 hours: sqrt(2 x 60 x 12,000) is 20 minutes."""
     times = replace(FREE, interval_ns=300 * S, pause_ns=60 * S, write_ns=60 * S)
-    found = sweep_intervals(study(world, times=times, mtbf_s=36_000, mttr_s=0.001, days=40, seeds=2), points=7)
+    found = sweep_intervals(study(world, times=times, mtbf_s=36_000, mttr_s=0.001, days=30, seeds=2), points=7)
     assert found.mtbf_s == pytest.approx(12_000, rel=0.1)
     assert found.best_s == pytest.approx(found.daly_s, rel=0.05)
     assert found.best_s == pytest.approx(found.young_s, rel=0.05 + 1 - found.daly_s / found.young_s)
@@ -80,7 +80,7 @@ def test_goodput_by_interval_is_dalys_formula(world):
     measured = np.mean([story.goodput for story in lives.lives()])
     whole = -(-400 * S // world.iteration_ns) * world.iteration_ns / S  # checkpoints wait for the iteration's end
     expected = goodput_of_interval(whole, pause_s=10, mtbf_s=lives.mtbf_s, restart_s=100)
-    assert measured == pytest.approx(expected, abs=0.006)
+    assert measured == pytest.approx(expected, abs=0.01)
 
 
 def test_availability_of_a_device_is_mtbf_over_mtbf_and_mttr(world):
@@ -93,7 +93,7 @@ def test_availability_of_a_device_is_mtbf_over_mtbf_and_mttr(world):
 
 def test_stalled_training_of_one_device_is_available_that_part_of_the_time(world):
     """With three devices that fail at different times, goodput is the availability of all three together."""
-    lives = study(world, times=FREE, mtbf_s=60_000, mttr_s=600, days=30, seeds=1, policy="stall").lives()
+    lives = study(world, times=FREE, mtbf_s=60_000, mttr_s=600, days=15, seeds=1, policy="stall").lives()
     expected = 1 / (1 + 3 * 600 / 60_000)
     assert lives[0].goodput == pytest.approx(expected, abs=0.01)
 

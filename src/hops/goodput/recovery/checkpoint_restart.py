@@ -5,7 +5,7 @@ from hops.goodput.recovery.base import RECOVERIES, Recovery, RecoveryPolicy, Sit
 
 @RECOVERIES.register("checkpoint_restart")
 class CheckpointRestart(RecoveryPolicy):
-    """Detection, repair, restart, reading of the state; work since the last checkpoint is done again."""
+    """Everybody waits for the repair, restarts, and does the work since the last checkpoint again."""
 
     def react(self, situation: Situation) -> Recovery:
         filled_ns = max((situation.back_ns[unit] for unit in situation.vacant), default=situation.now_ns)

@@ -20,7 +20,7 @@ SHARES = (1.0, 0.75, 0.5, 0.25)  # of the usual microbatches, that a copy with f
 
 @RECOVERIES.register("replan")
 class Replan(RecoveryPolicy):
-    """Goes on from the last checkpoint with the fastest of the plans for what is left.
+    """Goes on from the last checkpoint with the fastest plan for the devices that are left.
 
     Every plan keeps the global batch: what broken copies do not do, whole ones do. If no plan can run, everybody waits
     for the next device that comes back.

@@ -12,7 +12,7 @@ from hops.goodput.recovery.base import RECOVERIES, Layout, Phase, Recovery, Reco
 
 @RECOVERIES.register("reroute")
 class Reroute(RecoveryPolicy):
-    """Loses the iteration in progress; then every iteration is longer by what the bubbles do not hold.
+    """Peers take the microbatches of broken devices into their bubbles until these are back.
 
     A stage that no copy holds any more is read from the last checkpoint once a device for it is back.
     """

@@ -8,7 +8,7 @@ from hops.goodput.recovery.base import RECOVERIES, Phase, Recovery, RecoveryPoli
 
 @RECOVERIES.register("spare")
 class Spare(RecoveryPolicy):
-    """With a whole peer for every vacant place only the iteration in progress is lost.
+    """Hot spares take the places, with the state of a peer (only the iteration in progress is lost) or a checkpoint.
 
     If spares run out, everybody waits until enough broken devices are repaired: these become spares.
     """

@@ -8,7 +8,10 @@ from hops.goodput.recovery.base import RECOVERIES, Phase, Recovery, RecoveryPoli
 
 @RECOVERIES.register("stall")
 class Stall(RecoveryPolicy):
-    """As `hops run` treats stops: inside the iteration. Asked only when the transport gave up, which fails the job."""
+    """Everybody waits until the device is back and has done its lost action again, as in `hops run`.
+
+    It is asked only when the transport gave up, which fails the job.
+    """
 
     awaits_return: ClassVar[bool] = True
 

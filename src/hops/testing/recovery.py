@@ -1,0 +1,98 @@
+"""What every recovery policy has to do: inherit RecoveryConformance in a test class and name the policy."""
+
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from hops.api import build, loads
+from hops.draws import generator
+from hops.faults import Fault, FaultKind, FaultPlan
+from hops.goodput.fleet import Fleet, FleetPlan
+from hops.goodput.ledger import Cause
+from hops.goodput.life import Life
+from hops.goodput.outcome import LifeStory
+from hops.goodput.paces import Paces
+from hops.goodput.recovery import RECOVERIES, RecoveryPolicy, Situation, Unit
+from hops.goodput.settings import RecoveryTimes
+from hops.goodput.variants import Pipelines
+
+S = 1_000_000_000
+COPIES, MICROBATCHES, HORIZON_NS = 3, 4, 2000 * S
+SPEC = f"""
+pipeline: {{stage_times: {{forward: 1 s, backward: 2 s}}, microbatches: {MICROBATCHES}}}
+hardware: {{nodes: [{{devices: [l4, l4, l4]}}]}}
+optimizer: {{data_parallel: {COPIES}}}
+"""
+TIMES = RecoveryTimes(
+    detection_ns=10 * S,
+    restart_ns=20 * S,
+    reconfigure_ns=5 * S,
+    reload_ns=7 * S,
+    copy_ns=3 * S,
+    interval_ns=200 * S,
+    pause_ns=4 * S,
+    write_ns=4 * S,
+    spares=2,
+)
+
+
+class RecoveryConformance:
+    """The tests that every recovery policy passes. Name the subclass `Test...` so that pytest finds it."""
+
+    policy: ClassVar[str]
+    """Its name in the registry."""
+
+    def test_no_faults_cost_nothing_but_checkpoints(self) -> None:
+        story = self._live(FleetPlan())
+        assert story.spent_ns[Cause.PRODUCTIVE] + story.spent_ns[Cause.CHECKPOINT] == HORIZON_NS
+
+    def test_time_is_conserved_whatever_stops(self) -> None:
+        for seed in range(5):
+            story = self._live(self._plan(seed))
+            assert sum(story.spent_ns.values()) == HORIZON_NS, f"seed {seed}"
+            assert min(story.spent_ns.values()) >= 0, f"seed {seed}"
+
+    def test_a_life_repeats_itself(self) -> None:
+        assert self._live(self._plan(3)) == self._live(self._plan(3))
+
+    def test_every_vacant_place_is_filled_or_gone_without(self) -> None:
+        """Where a policy is asked at all, phases last, and it leaves out nothing that is there."""
+        made, units = self._made(), [Unit(copy, place) for copy in range(COPIES) for place in range(3)]
+        for vacant in (frozenset(each) for size in (1, 2) for each in combinations(units, size)):
+            if made.awaits_return:
+                continue
+            back_ns = dict.fromkeys(vacant, 900 * S)
+            known = Situation(
+                now_ns=100 * S, vacant=vacant, back_ns=back_ns, free=2, repairs_ns=(900 * S,) * len(vacant)
+            )
+            recovery = made.react(known)
+            assert recovery.out <= vacant
+            assert all(phase.length_ns >= 0 for phase in recovery.phases)
+            assert recovery.out == vacant or any(phase.fills for phase in recovery.phases)
+            assert not (recovery.out and made.layout(recovery.out).dropped == frozenset(range(COPIES)))
+
+    def _made(self) -> RecoveryPolicy:
+        setup = build(loads(SPEC))
+        self._paces = Paces(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
+        self._fleet = Fleet.of(COPIES, setup.spec.hardware.ranks(), microbatches=MICROBATCHES)
+        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._paces.seconds)
+
+    def _live(self, plan: FleetPlan) -> LifeStory:
+        made = self._made()
+        rng = generator(0, "conformance")
+        return Life(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng).run()
+
+    def _plan(self, seed: int) -> FleetPlan:
+        """Stops at random, often several at once."""
+        rng = np.random.default_rng(seed)
+        plans = []
+        for _ in range(COPIES):
+            faults = []
+            for device in build(loads(SPEC)).spec.hardware.ranks():
+                now = 0.0
+                while (now := now + float(rng.exponential(400))) < HORIZON_NS / S:
+                    start, now = round(now) * S, now + float(rng.exponential(60)) + 1
+                    faults.append(Fault(kind=FaultKind.STOP, target=device, start_ns=start, end_ns=round(now * S)))
+            plans.append(FaultPlan.of(faults))
+        return FleetPlan.of(plans)
