@@ -12,6 +12,8 @@ from hops.config.opened import OpenSpec
 from hops.model import Partition
 from hops.plan.arrange import layout_of_pick, place
 from hops.plan.bound import Choices, Items, by_place
+from hops.plan.budget import compiled_steps
+from hops.plan.compiled import annealed
 from hops.plan.enumerate import all_layouts, how_many
 from hops.plan.family import Family
 from hops.plan.floor import Floor, Layout
@@ -28,6 +30,7 @@ STARTS = 3  # that the local search begins from
 KEPT = 12  # layouts of a group that go on
 PICKS = 12
 HEAT = 0.01  # of the search from the starts; later searches go downhill
+WARM, COOL = 0.003, 0.001  # of compiled searches, which take many more steps
 EXACT_COST = 2  # an exact search step costs as much as so many others, as most are refused by their floor
 
 
@@ -35,7 +38,8 @@ EXACT_COST = 2  # an exact search step costs as much as so many others, as most 
 class Candidate:
     """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit.
 
-    `pipeline_s` is the part of the floor up to the last backward.
+    `pipeline_s` is the part of the floor up to the last backward. `expected_s` is what its run takes but for shared
+    links and jitter, if `is_exact`, else the floor.
     """
 
     group: Group
@@ -43,6 +47,8 @@ class Candidate:
     floor: float
     floor_s: float
     pipeline_s: float
+    expected_s: float
+    is_exact: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,7 @@ class Search:
     objective: Objective
     _known: dict[Layout, float] = field(default_factory=dict, repr=False)
     _expected: dict[Layout, float] = field(default_factory=dict, repr=False)
+    _steps: list[int] = field(default_factory=list, repr=False)  # of compiled searches
 
     @cached_property
     def floor(self) -> Floor:
@@ -89,7 +96,7 @@ class Search:
     def problem(self) -> Problem:
         """The bottleneck's problem, with the microbatches in flight that the family is certain of, by position."""
         tables, size = self.tables, self.group.size
-        longest = min(int(self.counts.sum()), tables.num_layers)
+        longest = self._most_ranks
         flight = {
             Family.ONE_F_ONE_B: np.minimum(np.arange(1, longest + 1), size),
             Family.GPIPE: np.array([size]),
@@ -152,9 +159,14 @@ class Search:
         return self.group.chunks > 1 or self.bottleneck is not None
 
     @property
+    def fit_is_certain(self) -> bool:
+        """Whether a layout that is left out for its memory fits under no schedule: in V schedules that is estimated."""
+        return not self.group.v_shaped
+
+    @property
     def num_valued(self) -> int:
         """Layouts valued so far."""
-        return len(self._known)
+        return len(self._known) + sum(self._steps)
 
     def bound(self) -> float:
         """No plan of the group has a better value."""
@@ -232,8 +244,20 @@ class Search:
         return [self.candidate(layout) for layout in kept]
 
     def _search(self, evaluations: int, seed: int) -> None:
-        """A third of the evaluations on each of: the best starts, the best of these, and that by exact values."""
+        """A third of the evaluations on each of: the best starts, the best of these, and that by exact values.
+
+        Where exact steps are compiled, the best starts share half of them, the best of these gets the other half.
+        """
         starts = sorted(dict.fromkeys(self.starts()), key=self.value)[:STARTS]
+        if self.floor.is_exact and self.freedom.compiled_moves:
+            steps = compiled_steps(evaluations, ranks=self._most_ranks, size=self.group.size) // 2
+            seeds = range(seed, seed + STARTS)
+            found = [
+                self._annealed(start, steps // STARTS, each, WARM) for start, each in zip(starts, seeds, strict=False)
+            ]
+            if found:
+                self._annealed(min(found, key=self.expected), steps, seed + STARTS, COOL)
+            return
         found = [self._improved(start, evaluations // 3 // STARTS, seed, HEAT) for start in starts]
         if not found:
             return
@@ -244,11 +268,33 @@ class Search:
         else:
             self._improved(best, evaluations // 3, seed + 2)
 
+    @property
+    def _most_ranks(self) -> int:
+        return min(int(self.counts.sum()), self.tables.num_layers)
+
+    def _annealed(self, start: Layout, steps: int, seed: int, heat: float) -> Layout:
+        """The best that the compiled search finds from a layout; its improvements become known."""
+        by_price = self.objective is Objective.COST_PER_TOKEN
+        prices = self.pool.prices[self.pool.kind_of] if by_price else None
+        moves = self.freedom.compiled_moves
+        found = annealed(self.floor, start, moves=moves, prices=prices, steps=steps, heat=heat, seed=seed)
+        self._steps.append(steps)
+        return min([start, *found], key=self.expected)
+
     def candidate(self, layout: Layout) -> Candidate:
         """A layout with its floors."""
         pipeline_s, floor_s = self.floor.parts(layout)
         value = self.value(layout)
-        return Candidate(group=self.group, layout=layout, floor=value, floor_s=floor_s, pipeline_s=pipeline_s)
+        exact = self.floor.is_exact
+        return Candidate(
+            group=self.group,
+            layout=layout,
+            floor=value,
+            floor_s=floor_s,
+            pipeline_s=pipeline_s,
+            expected_s=self.floor.exact(layout) if exact else floor_s,
+            is_exact=exact,
+        )
 
     def _screened(self) -> Callable[[Layout], float]:
         """Expected values for a search that goes downhill: a floor above the best so far is reason enough to refuse."""

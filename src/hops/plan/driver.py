@@ -114,7 +114,7 @@ class _Planner:
         ranks = min(len(pool.ids), searches[0].tables.num_layers)
         each = self.budget.layouts(ranks=ranks, groups=len(searches))
         candidates: list[tuple[int, Candidate]] = []  # with their place in their group
-        self.proved = all(search.is_small(each) for search in searches)
+        self.proved = all(search.is_small(each) and search.fit_is_certain for search in searches)
         for number, search in enumerate(searches):
             self.progress("searching", number, len(searches))
             found = search.candidates(each, seed=self.opened.base.simulation.seed)
@@ -126,7 +126,7 @@ class _Planner:
 
     def _with_cheap_ones(self, search: Search, found: list[Candidate], evaluations: int) -> list[Candidate]:
         """The fast candidates and those that are cheap per token, in turn."""
-        thrifty = replace(search, objective=Objective.COST_PER_TOKEN, _known={}, _expected={})
+        thrifty = replace(search, objective=Objective.COST_PER_TOKEN, _known={}, _expected={}, _steps=[])
         seed = self.opened.base.simulation.seed
         cheap = [search.candidate(each.layout) for each in thrifty.candidates(evaluations, seed=seed)]
         return [each for pair in zip_longest(found, cheap) for each in pair if each is not None]
@@ -134,11 +134,12 @@ class _Planner:
     def _rehearsed(self, candidates: Sequence[tuple[int, Candidate]], pool: Pool) -> Iterator[Trial]:
         """Trials by expected value, as many as the budget allows: the first of every group, then the second of each.
 
-        Where all layouts are known and each has one schedule, their floors are order enough.
+        Where each has one schedule, and all layouts or exact times are known, there is nothing to rehearse.
         """
-        if self.proved and all(len(candidate.group.schedules) == 1 for _, candidate in candidates):
+        known = self.proved or all(candidate.is_exact for _, candidate in candidates)
+        if known and all(len(candidate.group.schedules) == 1 for _, candidate in candidates):
             alone = [trial_of(candidate, candidate.group.schedules[0]) for _, candidate in candidates]
-            yield from sorted(alone, key=lambda trial: trial.candidate.floor)
+            yield from sorted(alone, key=_expected)
             return
         left_s = self.budget.seconds * REHEARSAL_SHARE
         trials: list[tuple[float, int, Trial]] = []
@@ -176,7 +177,7 @@ class _Planner:
         """The trial with its expected value, or nothing if it cannot run."""
         self.rehearsed += 1
         trial = rehearse(self.opened, candidate, schedule, pool)
-        return [] if trial is None else [(candidate.floor * trial.expected_s / candidate.floor_s, number, trial)]
+        return [] if trial is None else [(_expected(trial), number, trial)]
 
     def _simulate(self, trials: Sequence[Trial], pool: Pool) -> None:
         """Simulate in turn, until nothing left can be better and `top` have run, or the budget is spent."""
@@ -248,6 +249,11 @@ class _Planner:
             fullness=fullness_of(summary),
             limit=limit_of(summary),
         )
+
+
+def _expected(trial: Trial) -> float:
+    """What is expected of a trial, in the objective's unit."""
+    return trial.candidate.floor * trial.expected_s / trial.candidate.floor_s
 
 
 def _schedules(candidates: Sequence[tuple[int, Candidate]]) -> Iterator[ScheduleChoice]:

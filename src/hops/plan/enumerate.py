@@ -42,7 +42,7 @@ def all_layouts(pool: Pool, num_layers: int, freedom: Freedom, start: Layout) ->
 def _sequences(pool: Pool, size: int) -> Iterator[tuple[int, ...]]:
     """Sequences of devices; of devices of one class, the first free one is taken."""
     members: dict[tuple[object, ...], list[int]] = {}
-    for device, key in enumerate(_classes(pool)):
+    for device, key in enumerate(pool.classes):
         members.setdefault(key, []).append(device)
     queues = list(members.values())
     taken: Counter[int] = Counter()
@@ -59,15 +59,6 @@ def _sequences(pool: Pool, size: int) -> Iterator[tuple[int, ...]]:
                 taken[number] -= 1
 
     return extend(())
-
-
-def _classes(pool: Pool) -> list[tuple[object, ...]]:
-    """What tells devices apart: kind and node; and each by itself where sockets, NICs or links of its own matter."""
-    plain = not pool.cluster.links and all(node.nics == 1 and node.sockets == 1 for node in pool.cluster.nodes)
-    return [
-        (int(kind), node) if plain else (int(kind), node, device)
-        for device, (kind, node) in enumerate(zip(pool.kind_of, pool.nodes, strict=True))
-    ]
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -14,6 +14,7 @@ and then the optimizer step of the slowest device, the tied-embedding reduction 
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import permutations
 from math import inf
 from pathlib import Path
 
@@ -142,7 +143,7 @@ class Floor:
             ways.seconds,
             ways.links,
             ways.link_s,
-            self._load,
+            self.load,
             self._out,
         )
         return fits
@@ -152,7 +153,8 @@ class Floor:
         return np.zeros(4)
 
     @cached_property
-    def _load(self) -> FloatArray:
+    def load(self) -> FloatArray:
+        """Room for the kernels: seconds on each link."""
         return np.zeros(self.ways.num_links)
 
     def _fits(self, rank_of: IntArray, block: Block) -> bool:
@@ -233,6 +235,19 @@ class Floor:
             self._tied[first, last] = drawn.mean
         return self._tied[first, last]
 
+    @cached_property
+    def tied(self) -> FloatArray:
+        """Expected seconds of the tied-embedding reduction by first and last device."""
+        classes, size = self.pool.classes, len(self.pool.ids)
+        known: dict[object, float] = {}
+        seconds = np.zeros((size, size))
+        for first, last in permutations(range(size), 2):
+            key = (classes[first], classes[last])
+            if key not in known:
+                known[key] = self._tied_s(first, last)
+            seconds[first, last] = known[key]
+        return seconds
+
     def _step(self, ranks: int, rank_of: IntArray, block: Block) -> float:
         """The host's gap, and the optimizer step: the slowest where ranks wait for each other, else the fastest."""
         section = self.spec.optimizer
@@ -241,9 +256,10 @@ class Floor:
         optimizer = np.zeros(ranks)
         np.maximum.at(optimizer, rank_of, self.tables.step[block])
         norm = float(self.tables.norm[block].max())
-        return self._gap_s(ranks) + norm + float(optimizer.max() if section.synchronized else optimizer.min())
+        return self.gap_s(ranks) + norm + float(optimizer.max() if section.synchronized else optimizer.min())
 
-    def _gap_s(self, ranks: int) -> float:
+    def gap_s(self, ranks: int) -> float:
+        """The host's, with so many ranks."""
         if ranks not in self._gaps:
             self._gaps[ranks] = host_gap(self.spec, Shape.loop(ranks, num_microbatches=1))
         return self._gaps[ranks]

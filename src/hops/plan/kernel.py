@@ -141,39 +141,21 @@ def floor_terms(
 def one_f_one_b_s(size: int, forward: FloatArray, fused: FloatArray, down: FloatArray, up: FloatArray) -> float:
     """The makespan (s) of 1F1B with overlapped messages that share nothing, as `hops.schedule.evaluate` has it.
 
-    `forward` and `fused` have one value per stage, `down` and `up` one per pair of neighbours.
+    `forward` and `fused` have one value per stage, `down` and `up` one per pair of neighbours. Turn j has, on every
+    stage, the F that stands before B of microbatch j (F j + 1 on the last but one, F j + 2 before that), then that B.
     """
     stages = len(forward)
-    arrived_f = np.full((stages, size), -1.0)
-    arrived_b = np.full((stages, size), -1.0)
-    arrived_f[0, :] = 0.0
-    free = np.zeros(stages)
-    done_f = np.zeros(stages, dtype=np.int64)
-    done_b = np.zeros(stages, dtype=np.int64)
-    left = 2 * stages * size
-    while left > 0:
-        for turn in range(2 * stages):
-            stage = turn if turn < stages else 2 * stages - 1 - turn
-            warm_up = min(stages - 1 - stage, size)
-            while done_b[stage] < size:
-                is_forward = done_f[stage] < size and done_f[stage] - done_b[stage] <= warm_up
-                if is_forward:
-                    number = done_f[stage]
-                    if arrived_f[stage, number] < 0.0:
-                        break
-                    free[stage] = max(free[stage], arrived_f[stage, number]) + forward[stage]
-                    done_f[stage] += 1
-                    if stage + 1 < stages:
-                        arrived_f[stage + 1, number] = free[stage] + down[stage]
-                    else:
-                        arrived_b[stage, number] = free[stage]
-                else:
-                    number = done_b[stage]
-                    if arrived_b[stage, number] < 0.0:
-                        break
-                    free[stage] = max(free[stage], arrived_b[stage, number]) + fused[stage]
-                    done_b[stage] += 1
-                    if stage > 0:
-                        arrived_b[stage - 1, number] = free[stage] + up[stage - 1]
-                left -= 1
+    free, passed = np.zeros(stages), np.zeros(stages)  # end of a stage's last action, and of its last F
+    for turn in range(1 - stages, size):
+        for stage in range(stages - 1, -1, -1):
+            number = turn + stages - 1 - stage
+            if 0 <= number < size:
+                arrived = 0.0 if stage == 0 else passed[stage - 1] + down[stage - 1]
+                passed[stage] = free[stage] = max(free[stage], arrived) + forward[stage]
+        if turn >= 0:
+            arrived = 0.0
+            for stage in range(stages - 1, -1, -1):
+                free[stage] = max(free[stage], arrived) + fused[stage]
+                if stage > 0:
+                    arrived = free[stage] + up[stage - 1]
     return float(free.max())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hops.plan import anneal
 from hops.plan.floor import Layout
 from hops.plan.pool import Pool
 
@@ -27,6 +28,24 @@ class Freedom:
     subset: bool = True
     chunks: int = 1
     rule: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
+
+    @property
+    def compiled_moves(self) -> tuple[int, ...]:
+        """The moves of `anneal` that are allowed; none where it does not know enough: chunks, or a rule for layers."""
+        if self.chunks > 1 or self.rule is not None:
+            return ()
+        both = self.devices and self.layers
+        allowed = {
+            anneal.LAYER: self.layers,
+            anneal.LAYER_FAR: self.layers,
+            anneal.SWAP: both,
+            anneal.SWAP_DEVICES: self.devices,
+            anneal.RELOCATE: both,
+            anneal.REPLACE: self.devices and self.subset,
+            anneal.DROP: both and self.subset,
+            anneal.ADD: both and self.subset,
+        }
+        return tuple(move for move, yes in allowed.items() if yes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

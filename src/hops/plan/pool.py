@@ -67,6 +67,15 @@ class Pool:
         """Per hour, of each kind."""
         return np.array([kind.price_per_hour for kind in self.kinds])
 
+    @cached_property
+    def classes(self) -> tuple[tuple[object, ...], ...]:
+        """What tells devices apart: kind and node; each is alone where sockets, NICs or links of its own matter."""
+        plain = not self.cluster.links and all(node.nics == 1 and node.sockets == 1 for node in self.cluster.nodes)
+        return tuple(
+            (int(kind), node) if plain else (int(kind), node, device)
+            for device, (kind, node) in enumerate(zip(self.kind_of, self.nodes, strict=True))
+        )
+
     def of_kind(self, kind: int) -> list[int]:
         """The devices of a kind, node by node."""
         return [int(device) for device in np.flatnonzero(self.kind_of == kind)]

@@ -35,8 +35,8 @@ class Trial:
 
 
 def trial_of(candidate: Candidate, schedule: ScheduleChoice) -> Trial:
-    """A candidate that is expected to reach its floor."""
-    return Trial(candidate=candidate, schedule=schedule, expected_s=candidate.floor_s)
+    """A candidate that is expected to take what its layout does."""
+    return Trial(candidate=candidate, schedule=schedule, expected_s=candidate.expected_s)
 
 
 def closed(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Spec:
