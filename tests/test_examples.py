@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 import hops
+from hops.config import dump
+from hops.config.choices import left_open
+from hops.config.document import parse
+from hops.config.opened import load_open
 from hops.integrations.megatron import launch_from_flags, spec_text
+from hops.plan import Budget, plan
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -14,7 +19,13 @@ def simulated(name, *overrides):
     return hops.summarize(hops.simulate(hops.load(EXAMPLES / name, overrides)))
 
 
-RUNS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name != "plan.yaml"]  # which states choices
+def is_open(path):
+    return any(left_open(parse(path.read_text(encoding="utf-8"), name=path.name)))
+
+
+EVERY = sorted(EXAMPLES.glob("*.yaml"))
+OPEN = [path for path in EVERY if is_open(path)]
+RUNS = [path for path in EVERY if path not in OPEN]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
@@ -37,10 +48,19 @@ def test_the_demo_is_heterogeneous_and_writes_everything_below_output_demo():
     assert all(name.startswith("output/demo/") for name in written.values())
 
 
-def test_the_example_of_a_plan_says_that_it_is_one():
-    assert (EXAMPLES / "plan.yaml").read_text(encoding="utf-8").startswith("# ")
+@pytest.mark.parametrize("path", OPEN, ids=lambda path: path.stem)
+def test_an_open_example_is_for_hops_plan_and_becomes_a_spec_that_runs(path):
+    """`hops run` points at `hops plan`; what that makes of it loads again and runs to the figure that it gave."""
+    assert path.read_text(encoding="utf-8").startswith("# ")
     with pytest.raises(hops.errors.SpecError, match="`hops plan` chooses it and writes specs to run"):
-        hops.load(EXAMPLES / "plan.yaml")
+        hops.load(path)
+    (best,) = plan(load_open(path), budget=Budget(seconds=0.1), top=1).plans
+    spec = hops.loads(dump(best.spec))
+    assert hops.summarize(hops.simulate(spec)).iteration_time.mean_ms == best.seconds * 1e3
+
+
+def test_the_example_of_a_plan_is_open():
+    assert EXAMPLES / "plan.yaml" in OPEN
 
 
 def test_the_demo_does_not_fit_on_fewer_devices():

@@ -10,6 +10,8 @@ from hops.api import loads, simulate, summarize
 from hops.config import dump
 from hops.config.opened import load_open
 from hops.errors import DoesNotFitError, HopsError, SpecError, UsageError
+from hops.metrics.rates import iteration_times_ns
+from hops.metrics.run import Run
 from hops.plan import Budget, Objective, plan
 from hops.plan.pool import Pool
 
@@ -44,8 +46,9 @@ def test_the_best_plan_of_a_small_problem_is_the_best_of_all(name):
             run = simulate(close(spec, layout, pool.ids, schedule))
         except DoesNotFitError:
             continue
-        best_ms = min(best_ms, summarize(run).iteration_time.mean_ms)
-    report = plan(spec, budget=ENOUGH)
+        (took_ns,) = iteration_times_ns(Run.of(run.trace, run.facts))
+        best_ms = min(best_ms, took_ns / 1e6)
+    report = plan(spec, budget=ENOUGH, top=1)
     assert 1e3 * report.plans[0].seconds == pytest.approx(best_ms, rel=1e-12)
     assert report.effort.exhaustive
     assert report.bound_ms <= best_ms * (1 + 1e-9)
@@ -129,7 +132,7 @@ def test_open_schedules_recompute_and_batches_are_all_tried():
     changes = ("pipeline.schedule=[1f1b, gpipe]", "pipeline.recompute=[none, full]", "pipeline.microbatches=auto")
     spec = opened(SMALL, *changes, "pipeline.microbatch_size=auto", "pipeline.model.layers=3", batch=4)
     assert set(spec.batches) == {(4, 1), (2, 2), (1, 4)}
-    best = plan(spec, budget=ENOUGH).plans[0]
+    best = plan(spec, budget=ENOUGH, top=1).plans[0]
     singles = []
     for schedule in ("1f1b", "gpipe"):
         for recompute in ("none", "full"):
@@ -137,7 +140,7 @@ def test_open_schedules_recompute_and_batches_are_all_tried():
                 stated = (f"pipeline.schedule={schedule}", f"pipeline.recompute={recompute}")
                 counts = (f"pipeline.microbatches={count}", f"pipeline.microbatch_size={size}")
                 single = opened(SMALL, *stated, *counts, "pipeline.model.layers=3")
-                singles.append(plan(single, budget=ENOUGH).plans[0].value)
+                singles.append(plan(single, budget=ENOUGH, top=1).plans[0].value)
     assert best.value == pytest.approx(min(singles))
 
 

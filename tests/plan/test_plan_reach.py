@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_cases import least_by_trying, slowest
 
+from hops.plan import reach
 from hops.plan.reach import Problem, least_bottleneck, most_layers
 from hops.plan.tables import Tables
 
@@ -72,11 +73,12 @@ def test_the_order_of_the_kinds_does_not_matter(problem, random):
         assert first.seconds == second.seconds
 
 
-def test_too_many_kinds_are_cut_and_it_is_said():
+def test_too_many_kinds_are_cut_and_it_is_said(monkeypatch):
     """Ten kinds of eight devices have more counts than can be listed: the answer is that of fewer devices."""
     tables = Tables.by_layer(np.linspace(1, 2, 10)[:, None] * np.ones((10, 40)), np.ones((10, 40)))
     needed = np.zeros((1, 41, 41), dtype=np.int64)
     problem = Problem(seconds=tables.whole, needed=needed, memory=np.ones(10, dtype=np.int64), counts=np.full(10, 8))
+    monkeypatch.setattr(reach, "MOST_STATES", 20_000)
     found = least_bottleneck(problem)
     assert found is not None
     assert not found.exact
