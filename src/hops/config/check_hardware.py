@@ -25,7 +25,7 @@ def check_hardware(hardware: Hardware, catalog: Catalog | None) -> Iterator[Comp
         return
     if hardware.profile is not None and not File(hardware.profile).is_file():
         shipped = ", ".join(shipped_profiles())
-        missing = f"there is no file {shown(hardware.profile)}"
+        missing = f"there is no file {hardware.profile!r}"
         what = f"{missing}, expected a profile; `hops calibrate` writes one, or: {shipped}"
         yield Complaint(path=("hardware", "profile"), what=what)
     yield from _names(hardware)
