@@ -76,16 +76,19 @@ def test_run_writes_everything_into_a_folder(hops, tmp_path):
 def test_names_are_printed_as_they_are(hops, tmp_path, name):
     """What looks like a style of rich is none: it neither vanishes nor ends in a traceback."""
     (tmp_path / "spec.yaml").write_text(SPEC.replace("{devices: [l4, l4]}", f'{{name: "{name}", devices: [l4, l4]}}'))
-    code, out, _ = hops("run", "spec.yaml", "-o", f"out{name}x")
+    code, out, _ = hops("run", "spec.yaml", "--set", f"output.events=out{name}x/events.csv")
     assert code == 0
     assert f"l4 {name}/1" in out
-    assert f"wrote out{name}x/timeline.png" in out
+    assert f"wrote out{name}x/events.csv" in out
     assert f"l4 {name}/1" in hops("trace", "show", f"out{name}x/events.csv")[1]
 
 
 def test_paths_stay_in_one_piece_on_narrow_terminals(hops):
     folder = "a-folder-with-a-name/that-is-longer/than-the-terminal-is-wide/because-somebody/keeps-many-runs-apart"
-    assert f"wrote {folder}/summary.json\n" in hops("run", "spec.yaml", "-o", folder)[1]
+    assert (
+        f"wrote {folder}/summary.json\n"
+        in hops("run", "spec.yaml", "--set", f"output.summary={folder}/summary.json")[1]
+    )
 
 
 def test_run_writes_what_the_spec_names(hops, tmp_path):
@@ -107,21 +110,15 @@ def test_same_seed_same_bytes_across_processes_and_hash_seeds(tmp_path):
     (tmp_path / "spec.yaml").write_text(
         SPEC.replace("  microbatches: 4", "  microbatches: 4\n  jitter: {distribution: lognormal, mean: 1, std: 0.1}")
     )
+    names = {"summary": "s.json", "events": "e.csv", "trace": "t.json", "timeline": "t.png"}
     outputs = []
     for hash_seed in ("0", "1"):
-        folder = f"out{hash_seed}"
-        command = [
-            sys.executable,
-            "-c",
-            "from hops.cli.main import main; main()",
-            "run",
-            "spec.yaml",
-            "-q",
-            "-o",
-            folder,
-        ]
+        folder = tmp_path / f"out{hash_seed}"
+        keys = [part for key, name in names.items() for part in ("--set", f"output.{key}={folder / name}")]
+        command = [sys.executable, "-m", "hops", "run", "spec.yaml", "-q", *keys]
         subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True)
-        outputs.append({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()})
+        outputs.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert set(outputs[0]) == set(names.values())
     assert outputs[0] == outputs[1]
 
 

@@ -92,7 +92,7 @@ def eight_stages(document):
 
 
 @given(document=documents)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 def test_a_dumped_spec_loads_back_equal(document):
     if eight_stages(document):
         document["pipeline"]["schedule"] = "1f1b"

@@ -94,7 +94,7 @@ def test_expected_and_typical_iterations_are_those_of_many_draws():
         optimizer=(Constant(value=0.4),),
         host=Constant(value=0.1),
     )
-    drawn = [steps.costs(iteration, 3).tied_reduce_s for iteration in range(8000)]
+    drawn = [steps.costs(iteration, 3).tied_reduce_s for iteration in range(4000)]
     assert steps.expected().costs(0, 1).tied_reduce_s == pytest.approx(np.mean(drawn), rel=0.01)
     assert steps.typical().costs(0, 1).tied_reduce_s == pytest.approx(np.median(drawn), rel=0.01)
     assert steps.expected().costs(0, 1).optimizer_s == (0.4,)

@@ -84,7 +84,7 @@ def runs(draw):
 
 
 @given(run=runs())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_the_short_way_and_the_events_give_the_same_trace(run):
     program, costs, network, iterations = run
     events = run_program(program, costs, network, Settings(iterations=iterations, by_events=True))

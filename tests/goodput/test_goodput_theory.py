@@ -65,7 +65,7 @@ def test_the_curve_through_points_of_theory_is_lowest_at_theorys_optimum(pause_s
 def test_the_best_interval_of_a_sweep_is_theorys_within_5_percent(world):
     """Checkpoints of 60 s, a stop of something every 3.3 hours: sqrt(2 x 60 x 12,000) is 20 minutes."""
     times = replace(FREE, interval_ns=300 * S, pause_ns=60 * S, write_ns=60 * S)
-    found = sweep_intervals(study(world, times=times, mtbf_s=36_000, mttr_s=0.001, days=30, seeds=2), points=7)
+    found = sweep_intervals(study(world, times=times, mtbf_s=36_000, mttr_s=0.001, days=30, seeds=1), points=7)
     assert found.mtbf_s == pytest.approx(12_000, rel=0.1)
     assert found.best_s == pytest.approx(found.daly_s, rel=0.05)
     assert found.best_s == pytest.approx(found.young_s, rel=0.05 + 1 - found.daly_s / found.young_s)

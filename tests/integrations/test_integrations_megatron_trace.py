@@ -166,7 +166,7 @@ def test_a_stage_number_out_of_range_is_named(tmp_path):
         read_run(write_traces(tmp_path, files))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, 2),
     st.integers(0, 60),

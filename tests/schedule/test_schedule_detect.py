@@ -73,3 +73,17 @@ def test_a_trace_without_actions_is_refused():
 def with_columns(trace, **changed):
     names = ("iteration", "rank", "stream", "stage", "op", "microbatch", "peer", "start_ns", "end_ns", "bytes")
     return Trace.from_columns({name: getattr(trace, name) for name in names} | changed, trace.meta)
+
+
+def test_schedules_that_search_are_never_built(monkeypatch):
+    """An audit that ran a search would take seconds, to give a name that says nothing of the order."""
+    built = []
+    trace = trace_of("1f1b")
+    for name in SCHEDULERS.names():
+        kind, configure = SCHEDULERS.get(name), SCHEDULERS.get(name).configure
+        monkeypatch.setattr(
+            kind, "configure", lambda self, profile, name=name, run=configure: (built.append(name), run(self, profile))
+        )
+    detect(trace)
+    assert "1f1b" in built
+    assert not set(built) & set(CHOOSERS)
