@@ -1,5 +1,7 @@
 """The bound over all choices: below every layout's floor, tight where it should be, as it must change."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -82,6 +84,17 @@ def test_for_any_schedule_equal_stages_still_wait_for_each_other():
     forward = float(choices.items.forward[0, 0, 16])
     assert choices.any_order == pytest.approx(16 * float(choices.items.whole[0, 0, 16]) + 3 * forward, rel=0.03)
     assert choices.any_order > 16 * choices.least + forward
+
+
+@pytest.mark.parametrize(("schedule", "counts"), [("1f1b", True), ("gpipe", True), ("zb_h1", False)])
+def test_the_tied_reduction_is_in_the_bound_where_it_waits_for_all_backwards(schedule, counts):
+    """The least of any two devices comes on top, except under schedules that may reduce while others still work."""
+    (search,) = searches(EQUAL, f"pipeline.schedule={schedule}")
+    choices = search.choices
+    between = search.floor.tied[np.triu_indices(4, 1)]
+    assert choices.tied_s == (between.min() if counts else 0.0)
+    assert choices.seconds == pytest.approx(replace(choices, tied_s=0.0).seconds + choices.tied_s)
+    assert between.min() > 0
 
 
 def test_a_bound_leaves_out_devices_only_to_get_better():

@@ -34,7 +34,7 @@ from hops.plan.tables import Tables
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 INNER, FIRST, LAST, WHOLE = range(4)
 MOST_CANDIDATES = 48
-BISECTIONS = 40
+BISECTIONS = 24
 PRICES = 48
 MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
 NEARLY = (1.0, 0.995, 0.97)  # g as parts of C
@@ -182,6 +182,7 @@ class Choices:
         least: the exact least bottleneck, below which nothing fits.
         gap_s: of the host, in every iteration.
         end_s: the optimizer step that every iteration needs at least.
+        tied_s: of the tied-embedding reduction at least, where it cannot begin before the pipeline has ended.
         ends_together: whether that includes the optimizer step of the slowest stage.
         chunked: whether ranks have several stages, of which less is known: their own work alone.
     """
@@ -192,6 +193,7 @@ class Choices:
     least: float
     gap_s: float
     end_s: float
+    tied_s: float = 0.0
     ends_together: bool = True
     chunked: bool = False
 
@@ -208,7 +210,9 @@ class Choices:
         if self.family is Family.ONE_F_ONE_B:
             fill = self._fill.reshape(-1, len(MIXTURES) * len(NEARLY)).max(axis=1)
             few = np.maximum(loads[: len(fill)], fill)
-            return np.asarray(np.minimum(few, max(self._crowded, self.any_order)) + self.ends[: len(fill)])
+            crowded = self._crowded
+            other = max(crowded, self.any_order) if np.isfinite(crowded) else crowded
+            return np.asarray(np.minimum(few, other) + self.ends[: len(fill)])
         return np.asarray(np.maximum(loads, self.any_order) + self.ends)
 
     @property
@@ -233,8 +237,11 @@ class Choices:
 
     @cached_property
     def filled(self) -> Knapsack:
-        """Sets with the least fill, for each of the first bottlenecks, each g and each mixture."""
-        limits, nearly, mixture, rest = (column[:, None, None, None] for column in self._weightings)
+        """Sets with the least fill, for each bottleneck that matters, each g and each mixture."""
+        return self._least_fill(self._weightings)
+
+    def _least_fill(self, weightings: tuple[FloatArray, ...]) -> Knapsack:
+        limits, nearly, mixture, rest = (column[:, None, None, None] for column in weightings)
         whole, hop_s = self.items.whole[None], self.items.hop_s[None, :, None, None]
         waits = whole * (1 + mixture) - limits * mixture - nearly * rest * (1 - mixture) + 2 * hop_s
         behind_first = np.isin(np.arange(4), (INNER, LAST))[None, None, :, None]
@@ -243,10 +250,20 @@ class Choices:
 
     @cached_property
     def _weightings(self) -> tuple[FloatArray, ...]:
-        """C, g, mixture and r of every weighting of `filled`."""
+        """C, g, mixture and r of every weighting of `filled`.
+
+        A bottleneck whose microbatches alone take longer than all with the first one cannot have the least floor.
+        """
+        first = self._weighted(self.bottlenecks[:1])
+        enough = float(self._fill_of(first, self._least_fill(first)).max()) + float(self.ends[0])
+        least_end = self.gap_s + self.end_s
+        matter = int((self.size * self.bottlenecks + least_end <= enough).sum())
+        return self._weighted(self.bottlenecks[: min(max(matter, 1), MOST_CANDIDATES)])
+
+    def _weighted(self, limits: FloatArray) -> tuple[FloatArray, ...]:
         whole, forward = self.items.whole, self.items.forward
         columns: list[tuple[float, float, float, float]] = []
-        for limit in self.bottlenecks[:MOST_CANDIDATES].tolist():
+        for limit in limits.tolist():
             for part in NEARLY:
                 slow = (whole >= part * limit) & (whole <= limit)
                 rest = float((forward[slow] / whole[slow]).max())
@@ -256,9 +273,12 @@ class Choices:
     @property
     def _fill(self) -> FloatArray:
         """Least seconds of the pipeline, per weighting of `filled`."""
-        limits, nearly, mixture, rest = self._weightings
+        return self._fill_of(self._weightings, self.filled)
+
+    def _fill_of(self, weightings: tuple[FloatArray, ...], filled: Knapsack) -> FloatArray:
+        limits, nearly, mixture, rest = weightings
         own = (self.size - 1) * limits * mixture + (self.size - 1 + rest) * nearly * (1 - mixture)
-        return np.asarray(own + self.filled.values - 2 * self.items.hop_s.max())
+        return np.asarray(own + filled.values - 2 * self.items.hop_s.max())
 
     def picks(self) -> Iterator[Pick]:
         """Sets that are good starts, the most promising first."""
@@ -281,7 +301,8 @@ class Choices:
         floors = self.floors
         later = self.bottlenecks[len(floors) :]
         beyond = self.size * float(later[0]) + self.gap_s + self.end_s if len(later) else np.inf
-        return float(min(floors.min(), beyond))
+        alone = self.size * float(self.items.whole[:, WHOLE].min()) + self.gap_s + self.end_s
+        return min(alone, self.tied_s + float(min(floors.min(), beyond)))
 
     @cached_property
     def price_seconds(self) -> float:

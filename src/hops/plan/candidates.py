@@ -125,6 +125,7 @@ class Search:
             least=least,
             gap_s=host_gap(spec, Shape.loop(1, num_microbatches=1)) if spec.optimizer.enabled else 0.0,
             end_s=self._least_end(),
+            tied_s=self._least_tied(),
             ends_together=spec.optimizer.enabled and spec.optimizer.synchronized,
             chunked=group.chunks > 1,
         )
@@ -152,6 +153,13 @@ class Search:
         share = -(-self.tables.num_layers // available) if section.synchronized and self.group.chunks == 1 else 1
         steps = by_place(self.tables.step)[:, :, share:]
         return float(steps.min())
+
+    def _least_tied(self) -> float:
+        """Of two devices; 0 where the reduction may begin before all backwards have ended."""
+        if self.group.family is Family.ANY or self.group.chunks > 1 or len(self.pool.ids) == 1:
+            return 0.0
+        tied = self.floor.tied
+        return float(tied[~np.eye(len(tied), dtype=bool)].min())
 
     @property
     def fits(self) -> bool:
