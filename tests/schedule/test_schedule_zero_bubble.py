@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hops.errors import UsageError
 from hops.schedule import SCHEDULERS, Profile, Shape, evaluate
 from hops.schedule.evaluate import durations_ns, hops_ns
+from hops.schedule.jit import available
 from hops.schedule.zero_bubble import VARIANTS, ZeroBubble
 from hops.schedule.zero_bubble_greedy import NO_LIMIT, greedy
 
@@ -113,3 +114,15 @@ def test_the_compiled_order_is_the_plain_one(monkeypatch):
     assert callable(greedy.fast)
     assert [ZeroBubble().build(profile) for profile in several] == plain
     monkeypatch.delitem(greedy.__dict__, "fast")
+
+
+@pytest.mark.skipif(not available(), reason="needs the extra `fast` (numba)")
+def test_a_limit_beyond_64_bits_is_no_limit_in_both_forms():
+    """Files say `no limit` by numbers of any size; compiled code holds 64 bits."""
+    shape = Shape.loop(3, num_microbatches=5)
+    free = Profile.uniform(shape, f=1.0, i=1.2, w=0.9)
+    huge = replace(free, memory_bytes=(10**27,) * 3)
+    scheduler = SCHEDULERS.get("zero_bubble")()
+    plain = scheduler.build(huge)
+    assert greedy.fast is not greedy.function
+    assert scheduler.build(huge) == plain == scheduler.build(free)
