@@ -14,7 +14,7 @@ LAYERS = [
     "engine",
     "config",
     "api",
-    "calibrate plan goodput sweep integrations",
+    "calibrate plan goodput integrations",
     "report viz research testing",
     "cli",
 ]
