@@ -9,6 +9,7 @@ from goodput_fleets import FREE, TIMES, S, World, link, random_plan, slow, stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hops.api import build
 from hops.faults import FaultPlan
 from hops.goodput.fleet import FleetPlan
 from hops.goodput.ledger import Cause
@@ -287,6 +288,16 @@ def test_no_plan_hangs_a_life_and_time_and_iterations_are_conserved(
 
 def test_every_policy_is_tested_here():
     assert set(RECOVERIES.names()) == set(POLICIES)
+
+
+def test_ranks_that_drift_apart_still_wait_for_a_device_once():
+    """Without synchronization a life is an approximation, but a stop is awaited inside one iteration."""
+    base = World().setup.spec
+    loose = base.model_copy(update={"optimizer": base.optimizer.model_copy(update={"synchronized": False})})
+    world = World.of(build(loose))
+    story = world.live("stall", [stop("node1/0", 100, 400)], horizon_ns=1000 * S, times=FREE)
+    assert story.touched_iterations == 1
+    assert phases(story)["stalled"] == pytest.approx(300, abs=3)
 
 
 def timing_out(world, timeout_s):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hops.faults import FOREVER, Fault, FaultKind, FaultPlan
+from hops.faults import FOREVER, NO_FAULTS, Fault, FaultKind, FaultPlan
 from hops.goodput.pipeline import Pipeline, length_ns
 from hops.goodput.recovery.base import PLAIN, Variant
 from hops.goodput.spread import Floats, Ints, Spread
@@ -105,10 +105,10 @@ class Paces:
         seed = self._seed + _STRIDE * (number + 1)
         pipeline = self._pipeline(variant)
         plan = FaultPlan(faults=tuple(sorted(faults, key=_order)))
-        unslowed = int(pipeline.lengths_ns(1, seed, FaultPlan())[0])
-        planned = unslowed if variant == PLAIN else int(self._pipeline(PLAIN).lengths_ns(1, seed, FaultPlan())[0])
+        unslowed = pipeline.alone_ns(seed, NO_FAULTS)
+        planned = unslowed if variant == PLAIN else self._pipeline(PLAIN).alone_ns(seed, NO_FAULTS)
         if any(fault.kind is FaultKind.STOP for fault in faults):
-            actual, failed = int(pipeline.lengths_ns(1, seed, plan)[0]), None
+            actual, failed = pipeline.alone_ns(seed, plan), None
         else:
             outcome = pipeline.until_stop(seed, plan)
             failed = None if outcome.interruption is None else outcome.interruption.at_ns

@@ -59,6 +59,10 @@ class Pipeline:
         trace = self._run(self._settings(iterations + extra, seed, plan))
         return np.diff(_ends_ns(trace), prepend=0)[extra:]
 
+    def alone_ns(self, seed: int, plan: FaultPlan) -> int:
+        """Time of one iteration that nothing comes before or after, from 0."""
+        return length_ns(self._run(self._settings(1, seed, plan)))
+
     def until_stop(self, seed: int, plan: FaultPlan) -> Outcome:
         """One iteration from time 0, unless a stop or the transport ends it."""
         settings = self._settings(1, seed, plan)
