@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_cases import every_layout, opened
 
-from hops.plan.bound import FIRST, LAST, WHOLE, Knapsack
 from hops.plan.budget import Budget
 from hops.plan.driver import _Planner, _silent
 from hops.plan.floor import Layout
+from hops.plan.knapsack import FIRST, LAST, WHOLE, Knapsack
 from hops.plan.objective import Objective
 from hops.plan.pool import Pool
 
@@ -84,6 +84,15 @@ def test_for_any_schedule_equal_stages_still_wait_for_each_other():
     forward = float(choices.items.forward[0, 0, 16])
     assert choices.any_order == pytest.approx(16 * float(choices.items.whole[0, 0, 16]) + 3 * forward, rel=0.03)
     assert choices.any_order > 16 * choices.least + forward
+
+
+def test_with_as_many_stages_as_microbatches_the_bound_still_counts_the_way_through_all():
+    """Four equal devices and four microbatches: a microbatch's whole way, and the other backwards of the slowest."""
+    (search,) = searches(EQUAL, "optimizer.enabled=false", "pipeline.microbatches=4")
+    items = search.choices.items
+    way = 4 * float(items.whole[0, 0, 16]) + 3 * float(items.whole[0, 0, 16] - items.forward[0, 0, 16])
+    equal = search.floor.seconds(Layout(devices=(0, 1, 2, 3), layers=(16, 16, 16, 16)))
+    assert way * 0.97 < search.choices.seconds <= equal
 
 
 @pytest.mark.parametrize(("schedule", "counts"), [("1f1b", True), ("gpipe", True), ("zb_h1", False)])

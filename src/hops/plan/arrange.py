@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from hops.plan.bound import FIRST, LAST, WHOLE, Items, Pick
+from hops.plan.bound import Items
 from hops.plan.floor import Layout
+from hops.plan.knapsack import FIRST, LAST, WHOLE, Pick
 from hops.plan.pool import Pool
 
 

@@ -12,6 +12,7 @@ K are not the first stage. The closed form in `floor`, for the slowest stage and
 at least, and so to any mixture of the last two. Each stage adds its message down and back, which is at least what the
 nearest neighbour of its kind costs, shared by two. For each C, g and mixture the sum is least for a knapsack over items
 that take no longer than C, solved exactly. The bound is the least over C of the largest over g and mixtures.
+With m stages or more it is the sum over stages of c, messages included, and (m - 1) b of the slowest.
 
 Any schedule: the stages as slow as c or slower take their turn in some order, so that the last of them to begin waits
 for the F of the others: the sum of f over stages with time >= c is at most T - m c + f. For a T, each c and each price
@@ -28,11 +29,11 @@ import numpy as np
 
 from hops.draws import FloatArray
 from hops.plan.family import Family
+from hops.plan.knapsack import FIRST, INNER, LAST, WHOLE, Knapsack, Pick
 from hops.plan.pool import IntArray, Pool
 from hops.plan.tables import Tables
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-INNER, FIRST, LAST, WHOLE = range(4)
 MOST_CANDIDATES = 48
 BISECTIONS = 24
 PRICES = 48
@@ -94,84 +95,6 @@ def by_place(table: FloatArray) -> FloatArray:
     return places
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pick:
-    """A set of items: (kind, place, layers) of each."""
-
-    items: tuple[tuple[int, int, int], ...]
-
-
-class Knapsack:
-    """Least sums of weights over sets of items that hold the model, for several weightings at once.
-
-    State: which of first and last are taken (4), layers held. One device after the other takes an item or none.
-    """
-
-    def __init__(self, weights: FloatArray, counts: IntArray) -> None:
-        """`weights`: shape (weightings, kinds, 4 places, layers + 1)."""
-        self.weights, self.counts = weights, counts
-        self.layers = weights.shape[3] - 1
-        self.steps: list[tuple[int, IntArray]] = []
-        self.best = np.full((len(weights), 4, self.layers + 1), np.inf)
-        self.best[:, 0, 0] = 0.0
-        for kind, count in enumerate(counts.tolist()):
-            for _ in range(min(count, self.layers)):
-                if not self._take(kind):
-                    break
-
-    @property
-    def values(self) -> FloatArray:
-        """Least sum per weighting; infinite where no set holds the model."""
-        return self.best[:, 3, self.layers]
-
-    def _take(self, kind: int) -> bool:
-        """Let one more device of the kind take the item that helps most; whether it helps anywhere."""
-        after = self.best.copy()
-        choice = np.full(after.shape, -1, dtype=np.int64)  # place * (layers + 1) + length; -1: none
-        for place in range(4):
-            lengths = np.flatnonzero(np.isfinite(self.weights[:, kind, place]).any(axis=0))
-            for state in _from_states(place):
-                to = _into_state(state, place)
-                for length in lengths.tolist():
-                    weight = self.weights[:, kind, place, length][:, None]
-                    new = self.best[:, state, : self.layers + 1 - length] + weight
-                    better = new < after[:, to, length:]
-                    if better.any():
-                        after[:, to, length:] = np.where(better, new, after[:, to, length:])
-                        code = place * (self.layers + 1) + length
-                        choice[:, to, length:] = np.where(better, code, choice[:, to, length:])
-        helps = bool((choice >= 0).any())
-        if helps:
-            self.steps.append((kind, choice))
-            self.best = after
-        return helps
-
-    def pick(self, weighting: int) -> Pick:
-        """The set of items that has the least sum."""
-        state, held, items = 3, self.layers, []
-        for kind, choice in reversed(self.steps):
-            code = int(choice[weighting, state, held])
-            if code >= 0:
-                place, length = divmod(code, self.layers + 1)
-                items.append((kind, place, length))
-                held -= length
-                state = _out_of_state(state, place)
-        return Pick(items=tuple(items))
-
-
-def _from_states(place: int) -> tuple[int, ...]:
-    """States (bit 0: first taken, bit 1: last taken) in which a place can be taken."""
-    return {INNER: (0, 1, 2, 3), FIRST: (0, 2), LAST: (0, 1), WHOLE: (0,)}[place]
-
-
-def _into_state(state: int, place: int) -> int:
-    return state | {INNER: 0, FIRST: 1, LAST: 2, WHOLE: 3}[place]
-
-
-def _out_of_state(state: int, place: int) -> int:
-    return state & ~{INNER: 0, FIRST: 1, LAST: 2, WHOLE: 3}[place]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Choices:
     """The bound over all choices of one family, its terms by bottleneck, and sets of items that are good for each.
@@ -210,9 +133,10 @@ class Choices:
         if self.family is Family.ONE_F_ONE_B:
             fill = self._fill.reshape(-1, len(MIXTURES) * len(NEARLY)).max(axis=1)
             few = np.maximum(loads[: len(fill)], fill)
-            crowded = self._crowded
-            other = max(crowded, self.any_order) if np.isfinite(crowded) else crowded
-            return np.asarray(np.minimum(few, other) + self.ends[: len(fill)])
+            if np.isinf(self._crowded):
+                return np.asarray(few + self.ends[: len(fill)])
+            many = np.maximum(max(self._crowded, self.any_order), self._path(self.bottlenecks[: len(fill)]))
+            return np.asarray(np.minimum(few, np.maximum(many, loads[: len(fill)])) + self.ends[: len(fill)])
         return np.asarray(np.maximum(loads, self.any_order) + self.ends)
 
     @property
@@ -226,6 +150,19 @@ class Choices:
         if min(len(each), self.items.num_layers) < self.size:
             return float("inf")
         return float(self.size * each[self.size - 1])
+
+    def _path(self, limits: FloatArray) -> FloatArray:
+        """Least seconds of 1F1B with any number of stages: a microbatch's whole way, and the slowest's other backwards.
+
+        Both sums of `floor` come to H + c + R + (m - 1) b at least.
+        """
+        items = self.items
+        way = items.whole + 2 * items.hop_s[:, None, None]
+        within = items.whole[None] <= limits[:, None, None, None]
+        least = Knapsack(np.where(within, way[None], np.inf), items.counts).values
+        slowest = [items.whole == limit for limit in limits]
+        backward = [float((items.whole[those] - items.forward[those]).min()) for those in slowest]
+        return np.asarray(least - 2 * items.hop_s.max() + (self.size - 1) * np.array(backward))
 
     @cached_property
     def ends(self) -> FloatArray:
