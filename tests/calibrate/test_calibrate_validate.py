@@ -232,3 +232,15 @@ def test_recorded_runs_are_predicted_by_the_shipped_profile():
     assert figures.iteration_p50_mape_pct < 3
     assert figures.backward_mape_pct < 5
     assert found.suite("replay").throughput_max_pct < 3
+
+
+def test_run_folders_are_found_through_links_and_once(tmp_path):
+    runs, chosen = tmp_path / "runs", tmp_path / "chosen"
+    for name in ("b", "a"):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "run.yaml").write_text("name: made\n")
+    chosen.mkdir()
+    (chosen / "b").symlink_to(runs / "b")
+    (chosen / "round").symlink_to(chosen)
+    assert run_folders(chosen) == [chosen / "b"]
+    assert run_folders(runs) == [runs / "a", runs / "b"]

@@ -1,6 +1,7 @@
 """Validation: predict runs from their inputs, then open their traces and score; over folders, by several processes."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
@@ -82,10 +83,23 @@ def run_folders(path: Path) -> list[Path]:
     """Run folders below a folder: those with a run.yaml, by name; the folder itself if it is one."""
     if (path / "run.yaml").is_file():
         return [path]
-    found = sorted(file.parent for file in path.glob("**/run.yaml")) if path.is_dir() else []
+    found = sorted(_below(path))
     if not found:
         raise UsageError(f"{path}: no run folder in it, expected folders with run.yaml, megatron_trace and link_bench")
     return found
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """Folders with a run.yaml below a folder, links to folders followed once."""
+    seen: set[str] = set()
+    for folder, subfolders, files in os.walk(path, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:
+            subfolders.clear()
+            continue
+        seen.add(real)
+        if "run.yaml" in files:
+            yield Path(folder)
 
 
 def validate(folders: Sequence[Path], readers: Readers, profile: Path, *, jobs: int = 1) -> Validation:
