@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from hops.cli.main import main
-
 SPEC = """
 simulation: {iterations: 2}
 pipeline:
@@ -20,23 +18,11 @@ hardware:
 
 
 @pytest.fixture
-def hops(monkeypatch, capsys, tmp_path):
-    """Run `hops` with arguments in an empty folder; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
+def hops(command, monkeypatch, tmp_path):
+    """The command line beside a small spec, 100 columns wide."""
     monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "spec.yaml").write_text(SPEC)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hops", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return command
 
 
 def test_run_prints_a_summary(hops):

@@ -1,12 +1,9 @@
 """`hops goodput`, `hops whatif` and `hops stragglers` as a user meets them."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-from hops.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SPEC = """
@@ -27,23 +24,10 @@ failure:
 
 
 @pytest.fixture
-def hops(monkeypatch, capsys, tmp_path):
-    """Run `hops` with arguments in an empty folder; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
+def hops(command, tmp_path):
+    """The command line beside a spec of hardware that breaks."""
     (tmp_path / "spec.yaml").write_text(SPEC)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hops", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return command
 
 
 def test_goodput_prints_what_was_delivered_and_lost(hops):

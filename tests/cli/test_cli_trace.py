@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "integrations"))
 from megatron_files import lines_of, simulated, write_run
 
 from hops.actions import Op
-from hops.cli.main import main
 from hops.integrations import read_trace
 
 SPEC = """
@@ -26,24 +25,11 @@ optimizer: {update_time: 3 ms, host_gap: 1 ms}
 
 
 @pytest.fixture
-def hops(monkeypatch, capsys, tmp_path):
-    """Run `hops` with arguments in a folder with a run and a spec; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
+def hops(command, tmp_path):
+    """The command line beside a run and a spec."""
     write_run(tmp_path / "run", lines_of(simulated(3, 4, 5)), label="gpipe")
     (tmp_path / "spec.yaml").write_text(SPEC)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hops", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return command
 
 
 SHOWN = """\
