@@ -79,11 +79,6 @@ def least_bottleneck(problem: Problem) -> Bottleneck | None:
     return Bottleneck(seconds=float(times[low]), layout=layout, exact=_whole(problem, counts))
 
 
-def layout_within(problem: Problem, seconds: float) -> Layout | None:
-    """A layout none of whose stages takes longer, or None."""
-    return _Reach(problem, _affordable(problem)).layout(seconds)
-
-
 def most_layers(problem: Problem) -> int:
     """How many layers all devices can hold at most, from the end of the model; less than all if no layout fits."""
     search = _Reach(problem, _affordable(problem))

@@ -37,10 +37,6 @@ class Group:
         """Per iteration and pipeline."""
         return self.batch[0] * self.batch[1]
 
-    @property
-    def stages_are_ranks(self) -> bool:
-        return self.chunks == 1
-
 
 def groups(opened: OpenSpec) -> tuple[Group, ...]:
     """All groups of an open spec. Raises UsageError where no schedule can arrange anything."""

@@ -105,10 +105,6 @@ class Sheet:
         )
 
 
-def _widest_in(texts: Sequence[str], size_pt: float) -> float:
-    return max((text_width_in(line, size_pt) for text in texts for line in text.splitlines()), default=0.0)
-
-
 def lanes_width_in(rows: Trace, window: Window) -> float:
     """Width of lanes on which all but the narrowest boxes of actions hold their numbers, within reason."""
     width_in = width_for_numbers_in(rows.duration_ns[rows.op <= Op.W], window.end_ns - window.start_ns)
