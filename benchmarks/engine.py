@@ -12,11 +12,12 @@ import json
 import time
 import tracemalloc
 
-from hops.cluster import Network
-from hops.cost import FixedCosts
-from hops.engine import run_program
-from hops.schedule import SCHEDULERS, Profile, StaticScheduler
-from hops.trace import Trace
+from hops.cost.table import FixedCosts
+from hops.engine.simulate import run_program
+from hops.hardware.network import Network
+from hops.schedules.base import SCHEDULERS, StaticScheduler
+from hops.timing.stage_costs import StageCosts
+from hops.trace.trace import Trace
 
 SIZES = ((4, 16), (8, 64), (16, 256), (32, 512), (64, 1024))
 SECONDS_PER_ROW = 2.0
@@ -26,7 +27,7 @@ def simulate(schedule: str, ranks: int, microbatches: int) -> Trace:
     """Everything that is timed."""
     scheduler = SCHEDULERS.get(schedule)()
     assert isinstance(scheduler, StaticScheduler)
-    profile = Profile.uniform(scheduler.shape(ranks, microbatches), f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
+    profile = StageCosts.uniform(scheduler.shape(ranks, microbatches), f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     scheduler.configure(profile)
     costs = FixedCosts.uniform(ranks, f=1e-3, i=1e-3, w=1e-3, bytes_per_message=1 << 20)
     return run_program(scheduler.program, costs, Network.uniform(ranks, latency_s=1e-4))

@@ -35,10 +35,11 @@ MICROBATCHES = (256, 64)
 
 def measure(microbatches: int, seed: int, budget_s: float) -> dict[str, object]:
     """One case, in this process."""
-    from hops.config.document import parse
-    from hops.config.opened import open_spec
-    from hops.config.overrides import override
-    from hops.plan import Budget, plan
+    from hops.decode.document import parse
+    from hops.planner.budget import Budget
+    from hops.planner.planner import plan
+    from hops.spec.load import override
+    from hops.spec.open import open_spec
 
     changes = (f"pipeline.microbatches={microbatches}", f"simulation.seed={seed}")
     opened = open_spec(override(parse(SPEC, name="benchmark"), changes))

@@ -19,26 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from hops.schedule import Profile, Shape
-from hops.schedule.bound import bound_of, tails
-from hops.schedule.instance import Instance
-from hops.schedule.search import (
-    NamedProfile,
-    Noise,
-    choose,
-    iterations_for,
-    read_hetero16,
-    read_profiles,
-    search,
-    versus,
-    versus_report,
-    warm_up,
-)
-from hops.schedule.search.anneal import anneal
-from hops.schedule.search.builtins import contenders
-from hops.schedule.search.decode import decode
-from hops.schedule.search.robust import expected_ns
-from hops.schedule.search.starts import first_policies
+from hops.bounds.lower_bound import bound_of, tails
+from hops.diagnose.versus import read_hetero16, versus, versus_report
+from hops.program.shape import Shape
+from hops.schedules.builtins import contenders
+from hops.search.anneal import anneal
+from hops.search.robust import Noise, choose, expected_ns
+from hops.search.search import iterations_for, search, warm_up
+from hops.search.starts import first_policies
+from hops.timing.examples import NamedProfile, read_profiles
+from hops.timing.instance import Instance
+from hops.timing.list_schedule import decode
+from hops.timing.stage_costs import StageCosts
 
 JITTER = 0.1
 HETERO_BUDGET_S = 0.08
@@ -148,7 +140,7 @@ def rates() -> Iterator[dict[str, Any]]:
 def rate(ranks: int, size: int) -> dict[str, Any]:
     """ns per action timed by the annealing, per action decoded, per action of all built-ins; ms for a bound."""
     shape = Shape.loop(ranks, num_microbatches=size)
-    profile = Profile.uniform(shape, f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
+    profile = StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     uneven = tuple(1e-3 * (1 + (7 * stage % 5) / 20) for stage in range(ranks))
     profile = dataclasses.replace(profile, forward_s=uneven, memory_bytes=(2 * ranks,) * ranks)
     instance = Instance.of(profile)

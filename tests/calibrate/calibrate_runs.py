@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from shared_data import FIXTURES, missing
 
-from hops.actions import Op
-from hops.api.build import build
-from hops.api.run import simulate_setup
-from hops.calibrate import Readers
+from hops.build.build import build
+from hops.build.run import simulate_setup
 from hops.calibrate.predict import with_profile
-from hops.cost import (
+from hops.calibrate.validate import Readers
+from hops.cost.profile import (
     BenchmarkFit,
     CodeFit,
     DeviceFit,
@@ -26,12 +25,13 @@ from hops.cost import (
     ReduceFit,
     Scope,
     StallPrior,
-    Traffic,
+    write_profile,
 )
-from hops.cost.profile_file import write_profile
-from hops.integrations.megatron import read_run
-from hops.integrations.megatron.inputs import read_inputs
-from hops.trace import Stream
+from hops.cost.roofline import Traffic
+from hops.importers.megatron.run_folder import read_inputs
+from hops.importers.megatron.trace import read_run
+from hops.program.action import Op
+from hops.trace.trace import Stream
 
 CLOCK_NS = 1_776_571_700_000_000_000
 PHASES = {Op.F: "FORWARD", Op.B: "BACKWARD", Op.OPTIMIZER: "OPTIMIZER"}

@@ -3,8 +3,9 @@
 import pytest
 from calibrate_runs import HELD_OUT, LAUNCHES, READERS, write_launch, write_trace, write_truth
 
-from hops.calibrate import calibrate, observe
-from hops.cost.profile_file import write_profile
+from hops.calibrate.calibrate import calibrate
+from hops.calibrate.observations import observe
+from hops.cost.profile import write_profile
 
 
 @pytest.fixture(scope="session")

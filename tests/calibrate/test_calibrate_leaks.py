@@ -9,13 +9,14 @@ import pytest
 from calibrate_runs import HELD_OUT, READERS, write_launch, write_trace
 
 import hops
-from hops.api.inputs import LinkBenchmark, RunInputs
-from hops.calibrate import VARIANTS, predict, validate
+from hops.build.build import LinkBenchmark, RunInputs
+from hops.calibrate.predict import VARIANTS, predict
+from hops.calibrate.validate import validate
 from hops.errors import TraceError
-from hops.trace import Trace
+from hops.trace.trace import Trace
 
 ROOT = Path(hops.__file__).parent
-READERS_OF_TRACES = {"integrations", "hops.trace.csv", "hops.trace.parquet", "hops.trace.inputs"}
+READERS_OF_TRACES = {"importers", "hops.trace.files", "hops.trace.order"}
 
 
 @pytest.fixture
@@ -86,8 +87,8 @@ def modules_below(module):
 def test_predicting_imports_no_reader_of_traces():
     below = modules_below("hops.calibrate.predict")
     assert "hops.engine.run" in below
-    assert not {name for name in below if name.split(".")[1:2] == ["integrations"]}
-    assert not below & {"hops.calibrate.replay", "hops.calibrate.validate", "hops.calibrate.observe"}
+    assert not {name for name in below if name.split(".")[1:2] == ["importers"]}
+    assert not below & {"hops.calibrate.replay", "hops.calibrate.validate", "hops.calibrate.observations"}
 
 
 def test_reading_inputs_opens_files_of_the_launch_only(run, monkeypatch):

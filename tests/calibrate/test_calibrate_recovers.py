@@ -3,8 +3,11 @@
 import pytest
 from calibrate_runs import READERS, TRUTH
 
-from hops.calibrate import calibrate, measured_outcome, observe, predict
-from hops.cost.profile_file import read_profile, write_profile
+from hops.calibrate.calibrate import calibrate
+from hops.calibrate.observations import observe
+from hops.calibrate.predict import predict
+from hops.calibrate.score import measured_outcome
+from hops.cost.profile import read_profile, write_profile
 
 
 def test_the_hosts_time_per_operation_is_found(fitted):

@@ -10,22 +10,14 @@ from rich.console import Console
 from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
-from hops.api.inputs import RunInputs
-from hops.calibrate import (
-    DESCRIPTIONS,
-    Outcome,
-    RunScore,
-    cross_validate,
-    measured_outcome,
-    run_folders,
-    suite,
-    validate,
-)
-from hops.calibrate.scenarios import folds, scenario
-from hops.calibrate.score import spearman
-from hops.cost.profile_file import shipped_profile
+from hops.build.build import RunInputs
+from hops.calibrate.calibrate import folds, scenario
+from hops.calibrate.score import RunFigures, RunScore, measured_outcome, spearman, suite
+from hops.calibrate.validate import DESCRIPTIONS, cross_validate, run_folders, validate
+from hops.cost.profile import shipped_profile
 from hops.errors import UsageError
-from hops.metrics import RunFacts, summarize
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
 
 KEYS = [
     "throughput_mape_pct",
@@ -40,7 +32,7 @@ KEYS = [
 
 
 def outcome(mean=1.0, busy=(0.5, 0.25, 0.125), forward=(0.1, 0.2, 0.1)):
-    return Outcome(
+    return RunFigures(
         num_microbatches=10, mean_iteration_s=mean, p50_iteration_s=mean, latency_s=mean, optimizer_s=(0.0,) * 3,
         forward_busy_s=tuple(each / 4 for each in busy), backward_busy_s=tuple(each * 3 / 4 for each in busy),
         forward_s=forward, backward_s=forward, pipeline_s=mean * 0.7, reduce_s=mean * 0.2, step_s=mean * 0.1, gap_s=0.0,
@@ -150,7 +142,7 @@ def test_several_processes_find_the_same(folders, truth):
 
 def test_a_benchmark_slower_than_usual_slows_messages_down_and_nothing_else(folders, truth):
     """By as much as a message of the run's size took longer in it."""
-    from hops.calibrate import predict
+    from hops.calibrate.predict import predict
 
     inputs = READERS.inputs(folders[0])
     slow = tuple(replace(each, seconds=tuple(second + 1e-3 for second in each.seconds)) for each in inputs.benchmarks)

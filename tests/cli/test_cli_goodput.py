@@ -128,11 +128,12 @@ def test_stragglers_says_so_if_there_are_none(hops):
 
 def test_replanning_asks_the_planner_which_finds_what_balancing_does_not():
     """Without one of its H100s the demo fits in another order of devices only."""
-    from hops.api import build, load
-    from hops.cli.replanning import planned
+    from hops.build.build import build
+    from hops.build.prepared import checked
+    from hops.cli.goodput import planned
     from hops.errors import DoesNotFitError
-    from hops.goodput.pipeline import checked
-    from hops.goodput.variants import rebalanced
+    from hops.fleet.variants import rebalanced
+    from hops.spec.load import load
 
     spec = load(EXAMPLES / "demo.yaml")
     left = tuple(device for device in spec.hardware.ranks() if device != "fast/1")

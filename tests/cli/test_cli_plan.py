@@ -5,10 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hops.api import load, simulate, summarize
+from hops.build.run import simulate, summarize
 from hops.cli import main
 from hops.cli.main import app
 from hops.errors import HopsError
+from hops.spec.load import load
 
 SPEC = """\
 simulation: {iterations: 1}
@@ -89,7 +90,7 @@ def test_what_cannot_fit_ends_with_exit_code_1(spec):
 
 
 def test_interrupting_shows_the_best_so_far_and_exits_with_130(spec, monkeypatch):
-    from hops.plan import driver
+    from hops.planner import planner as driver
 
     real, calls = driver.run, []
 

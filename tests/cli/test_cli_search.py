@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from hops.schedule import Program
-from hops.schedule.evaluate import evaluate
-from hops.schedule.search import HETERO16, read_hetero16, read_profiles
+from hops.diagnose.versus import HETERO16, read_hetero16
+from hops.program.program import Program
+from hops.timing.evaluate import evaluate
+from hops.timing.examples import read_profiles
 
 PIPELINE = {
     "name": "one",

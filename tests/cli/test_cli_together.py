@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from hops.cli import together as module
-from hops.cli.together import together
+from hops.cli import run as module
+from hops.cli.run import in_parallel
 from hops.errors import HopsError, UsageError
 
 
@@ -23,7 +23,7 @@ def fail(message):
 
 def test_both_jobs_are_done(forking, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
-    together(lambda: first.write_text(str(os.getpid())), lambda: second.write_text(str(os.getpid())))
+    in_parallel(lambda: first.write_text(str(os.getpid())), lambda: second.write_text(str(os.getpid())))
     assert (first.read_text() != second.read_text()) == forking
 
 
@@ -32,10 +32,10 @@ def test_an_error_of_either_is_raised(forking, which):
     jobs = [lambda: None, lambda: None]
     jobs[which] = lambda: fail(f"job {which} went wrong")
     with pytest.raises(HopsError, match=f"job {which} went wrong"):
-        together(*jobs)
+        in_parallel(*jobs)
 
 
 @pytest.mark.skipif(not module.CAN_FORK, reason="this system cannot fork")
 def test_a_killed_process_is_said():
     with pytest.raises(UsageError, match="was killed"):
-        together(lambda: None, lambda: os.kill(os.getpid(), 9))
+        in_parallel(lambda: None, lambda: os.kill(os.getpid(), 9))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "integrations"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "importers"))
 
 from megatron_files import lines_of, simulated, write_run
 
-from hops.actions import Op
-from hops.integrations import read_trace
+from hops.importers.base import read_trace
+from hops.program.action import Op
 
 SPEC = """
 simulation: {iterations: 3}

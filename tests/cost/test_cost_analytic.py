@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.actions import ACTION_OPS, Op
-from hops.cost import AnalyticCosts, DeviceRates, Traffic, balanced_partition
-from hops.cost.rates import FIXED_TIMES
-from hops.cost.terms import backward_terms, forward_terms, gemm_seconds, traffic_seconds
-from hops.errors import UsageError
-from hops.model import (
-    Gemm,
-    Implementation,
-    Microbatch,
-    Optimizer,
-    Partition,
-    Pass,
-    StageMemory,
-    StageSlice,
-    Transformer,
-    get_model,
-    stage_work,
+from hops.cost.analytic import AnalyticCosts, balanced_partition
+from hops.cost.roofline import (
+    FIXED_TIMES,
+    DeviceRates,
+    Traffic,
+    backward_terms,
+    forward_terms,
+    gemm_seconds,
+    traffic_seconds,
 )
+from hops.errors import UsageError
+from hops.model.implementation import Implementation, Microbatch, Optimizer
+from hops.model.kernels import Gemm, Pass
+from hops.model.memory import StageMemory
+from hops.model.partition import Partition, StageSlice
+from hops.model.transformer import Transformer, get_model
+from hops.model.workload import stage_work
+from hops.program.action import ACTION_OPS, Op
 
 MODEL = get_model("gpt2-medium")
 BATCH = Microbatch(sequence_length=1024)

@@ -1,16 +1,15 @@
 """Our cost models pass the suite that outsiders' cost models inherit."""
 
-from hops.cost import (
-    AnalyticCosts,
-    DeviceRates,
-    DistributionCosts,
-    FixedCosts,
-    Jittered,
-    SplitBackward,
-    StepModel,
-)
-from hops.draws import LogNormal, Normal
-from hops.model import Implementation, Microbatch, Optimizer, Partition, StageMemory, get_model
+from hops.cost.analytic import AnalyticCosts
+from hops.cost.iteration_end import StepModel
+from hops.cost.roofline import DeviceRates
+from hops.cost.stated import DistributionCosts, Jittered, SplitBackward
+from hops.cost.table import FixedCosts
+from hops.distributions import LogNormal, Normal
+from hops.model.implementation import Implementation, Microbatch, Optimizer
+from hops.model.memory import StageMemory
+from hops.model.partition import Partition
+from hops.model.transformer import get_model
 from hops.testing.costs import CostModelConformance
 
 

@@ -5,11 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hops.actions import ACTION_OPS, Op
-from hops.cost import DistributionCosts, FixedCosts, FusedBackward, Jittered, MeasuredBackward, SplitBackward
-from hops.draws import Constant, Exponential, LogNormal, Normal
+from hops.cost.stated import DistributionCosts, FusedBackward, Jittered, MeasuredBackward, SplitBackward
+from hops.cost.table import FixedCosts
+from hops.distributions import Constant, Exponential, LogNormal, Normal
 from hops.errors import UsageError
-from hops.model import StageMemory
+from hops.model.memory import StageMemory
+from hops.program.action import ACTION_OPS, Op
 
 F = Normal(mean=10e-3, std=1e-3)
 SPLIT = SplitBackward(inputs=LogNormal.with_cv(mean=8e-3, cv=0.2), weights=Normal(mean=6e-3, std=2e-3))

@@ -4,20 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hops.cluster import Catalog
-from hops.cost import (
+from hops.cost.fitted import (
     TCP_CORE_BYTES_PER_S,
-    CodeFit,
-    DeviceFit,
     End,
-    HostFit,
-    MessageFit,
-    OperationFactors,
-    PairFit,
-    PathFit,
-    ReduceFit,
-    StallPrior,
-    Traffic,
     catalog_rates,
     fitted_rates,
     pair_of,
@@ -25,9 +14,25 @@ from hops.cost import (
     shapes_traffic,
     tied_reduce,
 )
-from hops.cost.profile_file import read_profile, shipped_profile, shipped_profiles, write_profile
+from hops.cost.profile import (
+    CodeFit,
+    DeviceFit,
+    HostFit,
+    MessageFit,
+    OperationFactors,
+    PairFit,
+    PathFit,
+    ReduceFit,
+    StallPrior,
+    read_profile,
+    shipped_profile,
+    shipped_profiles,
+    write_profile,
+)
+from hops.cost.roofline import Traffic
 from hops.errors import CatalogError, UsageError
-from hops.model import Implementation, host_operations
+from hops.hardware.catalog import Catalog
+from hops.model.implementation import Implementation, host_operations
 
 SHIPPED = read_profile(shipped_profile("megatron-aws"))
 LOCAL = host_operations(

@@ -8,24 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.cluster import Stall
-from hops.cost import (
-    AnalyticCosts,
-    DeviceRates,
-    FixedCosts,
-    StepCosts,
-    StepModel,
-    Traffic,
-    optimizer_seconds,
-    optimizer_steps,
-    reduction_seconds,
-    ring_seconds,
-    tied_reduce_seconds,
-    tree_seconds,
-)
-from hops.draws import Constant, Empirical, Exponential, Normal
+from hops.cost.analytic import AnalyticCosts
+from hops.cost.base import StepCosts
+from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
+from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
+from hops.cost.roofline import DeviceRates, Traffic
+from hops.cost.table import FixedCosts
+from hops.distributions import Constant, Empirical, Exponential, Normal
 from hops.errors import UsageError
-from hops.model import Implementation, Microbatch, Optimizer, Partition, get_model
+from hops.hardware.network import RareDelay
+from hops.model.implementation import Implementation, Microbatch, Optimizer
+from hops.model.partition import Partition
+from hops.model.transformer import get_model
 
 RATES = DeviceRates(peak_flop_per_s=300e12, memory_bandwidth=2e12)
 
@@ -90,7 +84,7 @@ def test_expected_and_typical_iterations_are_those_of_many_draws():
     """A tenth of reductions stalls: the mean holds them, the median is a quantile of the others."""
     steps = StepModel(
         tied_reduce=Empirical.of(np.linspace(0.08, 0.12, 101)),
-        tied_stall=Stall(probability=0.1, extra=Constant(value=0.2)),
+        tied_stall=RareDelay(probability=0.1, extra=Constant(value=0.2)),
         optimizer=(Constant(value=0.4),),
         host=Constant(value=0.1),
     )
@@ -116,7 +110,7 @@ def test_constants_make_the_same_step_every_iteration():
 
 def test_stalls_have_their_probability_and_size():
     steps = StepModel(
-        tied_reduce=Constant(value=0.1), tied_stall=Stall(probability=0.125, extra=Normal(mean=0.17, std=0.01))
+        tied_reduce=Constant(value=0.1), tied_stall=RareDelay(probability=0.125, extra=Normal(mean=0.17, std=0.01))
     )
     extra = np.array([steps.costs(iteration, 5).tied_reduce_s - 0.1 for iteration in range(4000)])
     stalled = extra > 1e-9
@@ -129,7 +123,7 @@ def test_no_part_of_the_step_moves_the_draws_of_another():
     alone = StepModel(optimizer=(random, random)).costs(3, 42)
     together = StepModel(
         tied_reduce=random,
-        tied_stall=Stall(probability=0.5, extra=random),
+        tied_stall=RareDelay(probability=0.5, extra=random),
         grad_reduce=(random, random),
         optimizer=(random, random),
         host=random,

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from hops.actions import Action, Op
-from hops.cost import FixedCosts
-from hops.engine import Faults, Settings, run_program
-from hops.faults import FOREVER, Fault, FaultKind, FaultPlan
-from hops.trace import Stream
+from hops.cost.table import FixedCosts
+from hops.engine.settings import Faults, RunSettings
+from hops.engine.simulate import run_program
+from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
+from hops.program.action import Action, Op
+from hops.trace.trace import Stream
 
 MS = 1_000_000
 
@@ -46,7 +47,9 @@ def broken(faults, *, timeout_ms=None, reduction_links=(), **settings):
     """Settings with these faults."""
     timeout_ns = None if timeout_ms is None else round(timeout_ms * MS)
     plan = FaultPlan.of(faults)
-    return Settings(faults=Faults(plan=plan, link_timeout_ns=timeout_ns, reduction_links=reduction_links), **settings)
+    return RunSettings(
+        faults=Faults(plan=plan, link_timeout_ns=timeout_ns, reduction_links=reduction_links), **settings
+    )
 
 
 def run(work, stage_costs, network, *faults, timeout_ms=None, reduction_links=(), **settings):

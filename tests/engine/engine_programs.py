@@ -1,7 +1,8 @@
 """Programs written out by hand, so that engine tests need no built-in schedule."""
 
-from hops.actions import Action, Op
-from hops.schedule import Program, Shape
+from hops.program.action import Action, Op
+from hops.program.program import Program
+from hops.program.shape import Shape
 
 
 def program(text, *, microbatches, rank_of_stage):

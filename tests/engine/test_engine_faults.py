@@ -13,13 +13,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from engine_faults import MS, broken, costs, end_ms, link_down, link_slow, lost, rows, run, slow, stop
 from engine_programs import one_f_one_b, program
 
-from hops.cluster import Link, Network, Route
-from hops.cost import FixedCosts, StepCosts
-from hops.engine import P2P, Settings, run_program, run_program_until_stop
-from hops.engine.disturbances import Pace, end_of
+from hops.cost.base import StepCosts
+from hops.cost.table import FixedCosts
+from hops.engine.fault_windows import Pace, end_of
+from hops.engine.settings import P2P, RunSettings
+from hops.engine.simulate import run_program, run_program_until_stop
 from hops.errors import JobFailedError, StalledError
-from hops.faults import FaultPlan
-from hops.trace import Stream
+from hops.faults.plan import FaultPlan
+from hops.hardware.network import Link, Network, Route
+from hops.trace.trace import Stream
 
 MODES = [P2P.OVERLAPPED, P2P.BLOCKING_FUSED]
 ONE = program("0F0 0I0 0W0", microbatches=1, rank_of_stage=(0,))
@@ -53,7 +55,7 @@ def test_faults_that_do_not_hit_change_no_row(mode, faults):
     work, network = one_f_one_b(3, 4), Network.uniform(3, latency_s=1e-4)
     whole = costs(3, step_costs=STEP, bytes_per_message=5)
     assert run(work, whole, network, *faults, iterations=2, p2p=mode) == run_program(
-        work, whole, network, Settings(iterations=2, p2p=mode)
+        work, whole, network, RunSettings(iterations=2, p2p=mode)
     )
 
 
@@ -397,7 +399,7 @@ def test_what_is_done_before_the_first_stop_is_what_an_undisturbed_run_had_done_
     step = StepCosts(grad_reduce_s=(1e-3,) * 3, tied_reduce_s=2e-3, optimizer_s=(2e-3,) * 3, synchronized=synchronized)
     work, network = one_f_one_b(3, 4), Network.uniform(3, latency_s=3e-4)
     whole = costs(3, step_costs=step)
-    base = run_program(work, whole, network, Settings(iterations=2, p2p=mode))
+    base = run_program(work, whole, network, RunSettings(iterations=2, p2p=mode))
     outcome = run_program_until_stop(work, whole, network, broken((stop(1, at / 1e3, None),), iterations=2, p2p=mode))
     done = (Stream.COMPUTE, Stream.MESSAGE, Stream.COLLECTIVE, Stream.HOST)
     before = [row for row in rows(base, *done) if row[4] <= at / 1e3]

@@ -15,14 +15,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from engine_faults import MS, costs, rows
 
-from hops.actions import Op
-from hops.cluster import Link, Network, Route
-from hops.cost import StepCosts
-from hops.engine import P2P, Faults, Settings, run_policy, run_program
+from hops.cost.base import StepCosts
+from hops.engine.settings import P2P, Faults, RunSettings
+from hops.engine.simulate import run_policy, run_program
 from hops.errors import HopsError, JobFailedError, StalledError, UsageError
-from hops.faults import FOREVER, Fault, FaultKind, FaultPlan
-from hops.schedule import SCHEDULERS, Profile, Scheduler, Shape, StaticScheduler
-from hops.trace import Stream
+from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
+from hops.hardware.network import Link, Network, Route
+from hops.program.action import Op
+from hops.program.shape import Shape
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
+from hops.timing.stage_costs import StageCosts
+from hops.trace.trace import Stream
 
 PAIRS, CHUNKS = 2_000, 20
 DONE = (Stream.COMPUTE, Stream.MESSAGE, Stream.COLLECTIVE, Stream.HOST)
@@ -47,7 +50,7 @@ def program_of(name, ranks, microbatches):
     """The program, or None if the schedule cannot arrange it."""
     scheduler = SCHEDULERS.get(name)()
     try:
-        scheduler.configure(Profile.uniform(scheduler.shape(ranks, microbatches)))
+        scheduler.configure(StageCosts.uniform(scheduler.shape(ranks, microbatches)))
     except UsageError:
         return None
     return scheduler.program
@@ -119,9 +122,9 @@ class Case:
         faults = Faults(
             plan=plan, link_timeout_ns=self.timeout_ns, reduction_links=(("nic",), *((),) * (self.ranks - 1))
         )
-        how = Settings(iterations=self.iterations, p2p=self.p2p, faults=faults)
+        how = RunSettings(iterations=self.iterations, p2p=self.p2p, faults=faults)
         if self.program is None:
-            return run_policy(Greedy(), Profile.uniform(self.shape), self.costs, self.network, how)
+            return run_policy(Greedy(), StageCosts.uniform(self.shape), self.costs, self.network, how)
         return run_program(self.program, self.costs, self.network, how)
 
 
@@ -255,7 +258,7 @@ def test_scaling_all_times_and_the_plan_scales_every_row(seed, scale):
             replace(fault, start_ns=fault.start_ns * times, end_ns=fault.end_ns * times) for fault in faults
         )
         network = Network.uniform(ranks, latency_s=times * 1e-4)
-        trace = run_program(work, costs(ranks, times, times, times), network, Settings(faults=Faults(plan=plan)))
+        trace = run_program(work, costs(ranks, times, times, times), network, RunSettings(faults=Faults(plan=plan)))
         return trace.start_ns // times, trace.end_ns // times, trace.op
 
     for one, many in zip(rows_of(2), rows_of(2 * scale), strict=True):

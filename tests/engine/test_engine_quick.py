@@ -12,16 +12,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from engine_programs import one_f_one_b
 
-from hops.cluster import Link, Network, Route, Stall
-from hops.cost import FixedCosts, Jittered, StepCosts
-from hops.draws import Exponential, LogNormal
-from hops.engine import Settings, run_program
+from hops.compiled import available
+from hops.cost.base import StepCosts
+from hops.cost.stated import Jittered
+from hops.cost.table import FixedCosts
+from hops.distributions import Exponential, LogNormal
 from hops.engine.quick import follow, quick_rows
-from hops.engine.wiring import wire
+from hops.engine.settings import RunSettings
+from hops.engine.simulate import run_program
 from hops.errors import UsageError
-from hops.schedule import SCHEDULERS, Profile, StaticScheduler
-from hops.schedule.jit import available
-from hops.trace import COLUMNS
+from hops.hardware.network import Link, Network, RareDelay, Route
+from hops.program.lowering import wire
+from hops.schedules.base import SCHEDULERS, StaticScheduler
+from hops.timing.stage_costs import StageCosts
+from hops.trace.trace import COLUMNS
 
 STATIC = [
     name
@@ -37,7 +41,7 @@ def network_of(ranks, *, latency_s, bandwidth, shared, jitter):
         [Link(name="bus", bandwidth=bandwidth)] if shared else [Link(name=f"{p}", bandwidth=bandwidth) for p in pairs]
     )
     noise = Exponential(mean=1e-4) if jitter else None
-    stall = Stall(probability=0.1, extra=Exponential(mean=1e-3)) if jitter else None
+    stall = RareDelay(probability=0.1, extra=Exponential(mean=1e-3)) if jitter else None
     return Network(
         links=tuple(links),
         routes={
@@ -57,7 +61,7 @@ def runs(draw):
     except UsageError:
         scheduler = SCHEDULERS.get("1f1b")()
         shape = scheduler.shape(ranks, ranks * rounds)
-    scheduler.configure(Profile.uniform(shape))
+    scheduler.configure(StageCosts.uniform(shape))
     times = st.lists(st.integers(0, 5), min_size=shape.num_stages, max_size=shape.num_stages)
     forward, inputs, weights = (tuple(each / 1e3 for each in draw(times)) for _ in range(3))
     steps = StepCosts(
@@ -87,8 +91,8 @@ def runs(draw):
 @settings(deadline=None, max_examples=80)
 def test_the_short_way_and_the_events_give_the_same_trace(run):
     program, costs, network, iterations = run
-    events = run_program(program, costs, network, Settings(iterations=iterations, by_events=True))
-    quick = run_program(program, costs, network, Settings(iterations=iterations))
+    events = run_program(program, costs, network, RunSettings(iterations=iterations, by_events=True))
+    quick = run_program(program, costs, network, RunSettings(iterations=iterations))
     for name in COLUMNS:
         assert np.array_equal(getattr(events, name), getattr(quick, name)), name
     assert events.meta == quick.meta
@@ -97,7 +101,7 @@ def test_the_short_way_and_the_events_give_the_same_trace(run):
 def rows(network, *, program=None, bytes_per_message=1000):
     program = program or one_f_one_b(3, 4)
     costs = FixedCosts.uniform(3, f=1e-3, i=1e-3, w=1e-3, bytes_per_message=bytes_per_message)
-    return quick_rows(program, wire(program.shape), costs, network, Settings())
+    return quick_rows(program, wire(program.shape), costs, network, RunSettings())
 
 
 def test_it_is_taken_where_no_link_is_shared():

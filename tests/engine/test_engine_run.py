@@ -12,14 +12,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from engine_programs import one_f_one_b, program
 
-from hops.actions import Action, Op
-from hops.cluster import Link, Network, Route, Stall
-from hops.cost import FixedCosts, StepCosts
-from hops.draws import LogNormal
-from hops.engine import P2P, Settings, run_policy, run_program
+from hops.cost.base import StepCosts
+from hops.cost.table import FixedCosts
+from hops.distributions import LogNormal
+from hops.engine.settings import P2P, RunSettings
+from hops.engine.simulate import run_policy, run_program
 from hops.errors import ProgramError, StalledError
-from hops.schedule import Profile, Scheduler, Shape
-from hops.trace import Stream
+from hops.hardware.network import Link, Network, RareDelay, Route
+from hops.program.action import Action, Op
+from hops.program.shape import Shape
+from hops.schedules.base import Scheduler
+from hops.timing.stage_costs import StageCosts
+from hops.trace.trace import Stream
 
 MS = 1_000_000
 
@@ -104,9 +108,9 @@ def test_a_message_takes_bytes_over_bandwidth_plus_latency():
 @settings(deadline=None, max_examples=30)
 def test_scaling_all_times_scales_every_row(scale, split, mode):
     work = one_f_one_b(4, 6, split=split)
-    one = run_program(work, costs(4, 3, 2, 1), Network.uniform(4, latency_s=1e-4), Settings(p2p=mode))
+    one = run_program(work, costs(4, 3, 2, 1), Network.uniform(4, latency_s=1e-4), RunSettings(p2p=mode))
     scaled = costs(4, 3 * scale, 2 * scale, scale)
-    many = run_program(work, scaled, Network.uniform(4, latency_s=scale * 1e-4), Settings(p2p=mode))
+    many = run_program(work, scaled, Network.uniform(4, latency_s=scale * 1e-4), RunSettings(p2p=mode))
     assert np.array_equal(one.start_ns * scale, many.start_ns)
     assert np.array_equal(one.end_ns * scale, many.end_ns)
 
@@ -125,7 +129,7 @@ def test_a_faster_device_never_slows_a_static_program_down(faster, factor):
 
 def test_every_action_runs_once_an_iteration_and_ranks_never_overlap():
     work = one_f_one_b(3, 5, split=True)
-    trace = run_program(work, costs(3), Network.uniform(3), Settings(iterations=3)).of(Stream.COMPUTE)
+    trace = run_program(work, costs(3), Network.uniform(3), RunSettings(iterations=3)).of(Stream.COMPUTE)
     for iteration in range(3):
         part = trace.where(trace.iteration == iteration)
         rows = zip(part.stage.tolist(), part.op.tolist(), part.microbatch.tolist(), strict=True)
@@ -175,22 +179,22 @@ class Follow(Scheduler):
 def test_a_program_driven_as_a_policy_gives_the_same_trace(split, mode):
     """The fast form for static schedules and the two-method interface are one behaviour."""
     work = one_f_one_b(4, 7, split=split)
-    how = Settings(p2p=mode, iterations=2)
+    how = RunSettings(p2p=mode, iterations=2)
     network = Network.uniform(4, latency_s=1e-4)
-    profile = Profile.uniform(work.shape)
+    profile = StageCosts.uniform(work.shape)
     assert run_policy(Follow(work), profile, costs(4), network, how) == run_program(work, costs(4), network, how)
 
 
 @pytest.mark.parametrize("mode", list(P2P))
 def test_a_policy_completes_in_every_mode_unless_rendezvous_forbids(mode):
     shape = Shape.loop(3, num_microbatches=4)
-    how = Settings(p2p=mode, iterations=2)
+    how = RunSettings(p2p=mode, iterations=2)
     network = Network.uniform(3, latency_s=1e-4)
     if mode is P2P.BLOCKING:
         with pytest.raises(StalledError, match="try p2p: blocking_fused"):
-            run_policy(Greedy(), Profile.uniform(shape), costs(3), network, how)
+            run_policy(Greedy(), StageCosts.uniform(shape), costs(3), network, how)
         return
-    trace = run_policy(Greedy(), Profile.uniform(shape), costs(3), network, how)
+    trace = run_policy(Greedy(), StageCosts.uniform(shape), costs(3), network, how)
     assert len(trace.of(Stream.COMPUTE)) == 2 * 3 * 4 * 2
 
 
@@ -215,7 +219,7 @@ class Stubborn(Greedy):
 def test_a_policy_that_returns_nonsense_is_told_so(ranks, action, message):
     shape = Shape.loop(ranks, num_microbatches=2)
     with pytest.raises(ProgramError, match=message):
-        run_policy(Stubborn(action), Profile.uniform(shape), costs(ranks), Network.uniform(ranks))
+        run_policy(Stubborn(action), StageCosts.uniform(shape), costs(ranks), Network.uniform(ranks))
 
 
 def test_a_policy_that_gives_up_stalls_with_a_message():
@@ -225,7 +229,7 @@ def test_a_policy_that_gives_up_stalls_with_a_message():
 
     shape = Shape.loop(2, num_microbatches=2)
     with pytest.raises(StalledError, match="rank 0: its policy returned no action although work is left"):
-        run_policy(Lazy(), Profile.uniform(shape), costs(2), Network.uniform(2))
+        run_policy(Lazy(), StageCosts.uniform(shape), costs(2), Network.uniform(2))
 
 
 def test_rendezvous_makes_plain_1f1b_deadlock_and_fused_pairs_resolve_it():
@@ -233,14 +237,14 @@ def test_rendezvous_makes_plain_1f1b_deadlock_and_fused_pairs_resolve_it():
     work = one_f_one_b(2, 3)
     network = Network.uniform(2, latency_s=1e-4)
     with pytest.raises(StalledError) as stalled:
-        run_program(work, costs(2), network, Settings(p2p=P2P.BLOCKING))
+        run_program(work, costs(2), network, RunSettings(p2p=P2P.BLOCKING))
     assert str(stalled.value) == (
         "the run stalled at 4.100 ms: nothing is left to happen, but ranks still wait\n"
         "  rank 0: waits to send the output of 0F1 to rank 1\n"
         "  rank 1: waits to send the output of 1B0 to rank 0\n"
         "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does) or overlapped"
     )
-    run_program(work, costs(2), network, Settings(p2p=P2P.BLOCKING_FUSED))
+    run_program(work, costs(2), network, RunSettings(p2p=P2P.BLOCKING_FUSED))
 
 
 def test_blocking_messages_keep_both_ranks_busy():
@@ -248,7 +252,7 @@ def test_blocking_messages_keep_both_ranks_busy():
     network = Network.uniform(2, latency_s=1e-3)
     for microbatches, blocked_ms, overlapped_ms in ((1, 8, 8), (2, 12, 11)):
         work = one_f_one_b(2, microbatches)
-        blocking = run_program(work, costs(2), network, Settings(p2p=P2P.BLOCKING_FUSED))
+        blocking = run_program(work, costs(2), network, RunSettings(p2p=P2P.BLOCKING_FUSED))
         overlapped = run_program(work, costs(2), network)
         assert makespan_ms(blocking) == blocked_ms
         assert makespan_ms(overlapped) == overlapped_ms
@@ -257,7 +261,7 @@ def test_blocking_messages_keep_both_ranks_busy():
 def test_without_message_time_all_modes_agree():
     work = one_f_one_b(4, 8)
     overlapped = run_program(work, costs(4), Network.uniform(4))
-    fused = run_program(work, costs(4), Network.uniform(4), Settings(p2p=P2P.BLOCKING_FUSED))
+    fused = run_program(work, costs(4), Network.uniform(4), RunSettings(p2p=P2P.BLOCKING_FUSED))
     assert np.array_equal(overlapped.of(Stream.COMPUTE).start_ns, fused.of(Stream.COMPUTE).start_ns)
 
 
@@ -276,7 +280,7 @@ STEP = StepCosts(
 
 def test_the_end_of_an_iteration_follows_megatrons_order():
     """Gradients, tied embeddings between first and last rank, a meeting, the optimizer, a meeting, the host."""
-    trace = run_program(one_f_one_b(3, 3), costs(3, step_costs=STEP), Network.uniform(3), Settings(iterations=2))
+    trace = run_program(one_f_one_b(3, 3), costs(3, step_costs=STEP), Network.uniform(3), RunSettings(iterations=2))
     first = trace.where(trace.iteration == 0)
 
     def window(op, rank):
@@ -297,7 +301,7 @@ def test_the_end_of_an_iteration_follows_megatrons_order():
 def test_without_synchronization_each_rank_goes_on_alone():
     """The next iteration overlaps the drain of the last one: an iteration costs the longest stage span."""
     alone = StepCosts(synchronized=False)
-    trace = run_program(one_f_one_b(4, 8), costs(4, step_costs=alone), Network.uniform(4), Settings(iterations=6))
+    trace = run_program(one_f_one_b(4, 8), costs(4, step_costs=alone), Network.uniform(4), RunSettings(iterations=6))
     compute = trace.of(Stream.COMPUTE)
     starts = [compute.start_ns[compute.iteration == k].min() / MS for k in range(6)]
     assert np.diff(starts).tolist() == [33] * 5  # rank 0's span: 1F1B leaves it no slack
@@ -309,12 +313,12 @@ def test_latency_draws_do_not_move_when_the_schedule_changes():
     route = Route(
         latency_s=1e-3,
         jitter=LogNormal(mean=1e-3, std=1e-3),
-        stall=Stall(probability=0.2, extra=LogNormal(mean=1e-2, std=1e-2)),
+        stall=RareDelay(probability=0.2, extra=LogNormal(mean=1e-2, std=1e-2)),
     )
     network = Network(links=(), routes={(a, b): route for a in range(3) for b in range(3) if a != b})
 
     def messages(work):
-        trace = run_program(work, costs(3), network, Settings(iterations=2, seed=5)).of(Stream.MESSAGE)
+        trace = run_program(work, costs(3), network, RunSettings(iterations=2, seed=5)).of(Stream.MESSAGE)
         rows = zip(trace.iteration, trace.stage, trace.op, trace.microbatch, trace.duration_ns, strict=True)
         gradient = {Op.I: Op.B, Op.B: Op.B, Op.F: Op.F}
         return {(it, stage, gradient[op], mb): length for it, stage, op, mb, length in rows}
@@ -323,7 +327,7 @@ def test_latency_draws_do_not_move_when_the_schedule_changes():
 
 
 def test_stalls_hit_with_their_probability():
-    route = Route(stall=Stall(probability=0.25, extra=LogNormal(mean=1e-2, std=1e-2)))
+    route = Route(stall=RareDelay(probability=0.25, extra=LogNormal(mean=1e-2, std=1e-2)))
     network = Network(links=(), routes={(0, 1): route, (1, 0): route})
     trace = run_program(one_f_one_b(2, 4000), costs(2), network).of(Stream.MESSAGE)
     hit = trace.duration_ns > 0
@@ -333,5 +337,5 @@ def test_stalls_hit_with_their_probability():
 
 def test_progress_is_reported_once_an_iteration():
     seen = []
-    run_program(one_f_one_b(2, 2), costs(2), Network.uniform(2), Settings(iterations=3, on_iteration=seen.append))
+    run_program(one_f_one_b(2, 2), costs(2), Network.uniform(2), RunSettings(iterations=3, on_iteration=seen.append))
     assert seen == [0, 1, 2]

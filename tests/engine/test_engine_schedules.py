@@ -4,13 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.cluster import Network
-from hops.cost import FixedCosts
-from hops.engine import P2P, Settings, run_program
+from hops.cost.table import FixedCosts
+from hops.engine.settings import P2P, RunSettings
+from hops.engine.simulate import run_program
 from hops.errors import UsageError
-from hops.schedule import SCHEDULERS, Profile, StaticScheduler
-from hops.schedule.evaluate import evaluate
-from hops.trace import Stream
+from hops.hardware.network import Network
+from hops.schedules.base import SCHEDULERS, StaticScheduler
+from hops.timing.evaluate import evaluate
+from hops.timing.stage_costs import StageCosts
+from hops.trace.trace import Stream
 
 BUILT_IN = [name for name in SCHEDULERS.names() if name != "program"]  # which needs a file
 STATIC = [name for name in BUILT_IN if issubclass(SCHEDULERS.get(name), StaticScheduler)]
@@ -28,7 +30,7 @@ GOLDEN = {  # published.md section 3: F = I = W = 1 per chunk, no messages
 def built(name, ranks, microbatches, **profile):
     scheduler = SCHEDULERS.get(name)()
     shape = scheduler.shape(ranks, microbatches)
-    profile = Profile.uniform(shape, **profile)
+    profile = StageCosts.uniform(shape, **profile)
     scheduler.configure(profile)
     return scheduler.program, profile
 
@@ -77,7 +79,7 @@ def test_engine_and_evaluator_agree_to_the_nanosecond(name, ranks, rounds, times
 def test_every_built_in_runs_with_fused_blocking_messages(name):
     """Which is what Megatron-LM issues."""
     program, profile = built(name, 4, 8, f=1e-3, i=1e-3, w=1e-3)
-    run_program(program, costs_of(profile), Network.uniform(4, latency_s=1e-4), Settings(p2p=P2P.BLOCKING_FUSED))
+    run_program(program, costs_of(profile), Network.uniform(4, latency_s=1e-4), RunSettings(p2p=P2P.BLOCKING_FUSED))
 
 
 @pytest.mark.parametrize(("name", "makespans"), [pair for pair in GOLDEN.items() if pair[0] != "zb_h1"])
@@ -87,7 +89,7 @@ def test_fused_blocking_messages_that_take_no_time_cost_nothing(name, makespans)
     ZB-H1 is not among its schedules: a rank that is in its W keeps the sender of the next gradient waiting.
     """
     program, profile = built(name, 4, 16, f=1e-3, i=1e-3, w=1e-3)
-    trace = run_program(program, costs_of(profile), Network.uniform(4), Settings(p2p=P2P.BLOCKING_FUSED))
+    trace = run_program(program, costs_of(profile), Network.uniform(4), RunSettings(p2p=P2P.BLOCKING_FUSED))
     assert trace.end_ns.max() == makespans[0] * 1_000_000
 
 
@@ -101,5 +103,5 @@ def test_interleaved_with_short_blocking_messages_is_near_megatrons_own_primitiv
     """
     program, profile = built("interleaved_1f1b", ranks, microbatches, f=1e-3, i=1e-3, w=1e-3)
     network = Network.uniform(ranks, latency_s=1e-4)
-    trace = run_program(program, costs_of(profile), network, Settings(p2p=P2P.BLOCKING_FUSED))
+    trace = run_program(program, costs_of(profile), network, RunSettings(p2p=P2P.BLOCKING_FUSED))
     assert 1 <= trace.end_ns.max() / 1e6 / megatron_ms < 1.025

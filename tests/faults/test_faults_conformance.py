@@ -2,9 +2,9 @@
 
 import pytest
 
-from hops.draws import Constant, Exponential, Weibull
-from hops.faults import FaultModel, Fixed, Renewal, Share
-from hops.testing.faults import FaultModelConformance
+from hops.distributions import Constant, Exponential, Weibull
+from hops.faults.models import FaultModel, Fixed, Renewal, Share
+from hops.testing.recovery import FaultModelConformance
 
 
 class TestRenewal(FaultModelConformance):

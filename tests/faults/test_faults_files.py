@@ -7,17 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import UsageError
-from hops.faults import (
-    FOREVER,
-    Fault,
-    FaultKind,
-    FaultPlan,
-    Inventory,
-    load_availability,
-    load_plan,
-    plan_to_json,
-    save_plan,
-)
+from hops.faults.draw import load_availability
+from hops.faults.inventory import Inventory
+from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, load_plan, plan_to_json, save_plan
 
 S = 1_000_000_000
 

@@ -9,22 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.draws import Constant, Empirical, Exponential, LogNormal, Weibull, generator
+from hops.distributions import Constant, Empirical, Exponential, LogNormal, Weibull, generator
 from hops.errors import UsageError
-from hops.faults import (
-    FAULT_MODELS,
-    FOREVER,
-    PRESETS,
-    Family,
-    FaultKind,
-    FaultSource,
-    Fixed,
-    Inventory,
-    Renewal,
-    Share,
-    draw_plan,
-)
-from hops.faults.presets import DAY_S, model_of
+from hops.faults.draw import FaultSource, draw_plan
+from hops.faults.inventory import Inventory, TargetKind
+from hops.faults.models import FAULT_MODELS, Fixed, Renewal, Share
+from hops.faults.plan import FOREVER, FaultKind
+from hops.faults.presets import DAY_S, PRESETS, model_of
 
 S = 1_000_000_000
 
@@ -42,7 +33,7 @@ def hosts(number, *, each=1):
     )
 
 
-def stops(model, inventory, *, name="stops", family=Family.DEVICES, kind=FaultKind.STOP, factor=None, **more):
+def stops(model, inventory, *, name="stops", family=TargetKind.DEVICES, kind=FaultKind.STOP, factor=None, **more):
     return FaultSource(name=name, kind=kind, sites=inventory.sites(family, **more), model=model, factor=factor)
 
 
@@ -155,7 +146,7 @@ def test_the_same_seed_draws_the_same_plan_and_another_another():
 
 def test_other_sources_and_more_targets_move_no_fault():
     base = draw_plan([stops(BOTH, hosts(3))], 3, 1e3)
-    other = stops(BOTH, hosts(3), name="other", family=Family.HOSTS)
+    other = stops(BOTH, hosts(3), name="other", family=TargetKind.HOSTS)
     both = draw_plan([other, stops(BOTH, hosts(3))], 3, 1e3)
     assert set(base.faults) <= set(both.faults)
     assert set(base.faults) < set(draw_plan([stops(BOTH, hosts(5))], 3, 1e3).faults)
@@ -174,10 +165,10 @@ def test_the_factor_is_drawn_apart_from_the_times():
 
 def test_a_host_takes_all_its_devices_at_once_and_its_nics_links():
     inventory = hosts(2, each=3)
-    plan = draw_plan([stops(Fixed(at=(1.0,)), inventory, family=Family.HOSTS)], 0, 10.0)
+    plan = draw_plan([stops(Fixed(at=(1.0,)), inventory, family=TargetKind.HOSTS)], 0, 10.0)
     assert [fault.target for fault in plan] == [f"h{host}/{device}" for host in range(2) for device in range(3)]
     assert {fault.cause for fault in plan} == {"host h0", "host h1"}
-    down = draw_plan([stops(Fixed(at=(1.0,)), inventory, family=Family.HOSTS, kind=FaultKind.LINK_DOWN)], 0, 10.0)
+    down = draw_plan([stops(Fixed(at=(1.0,)), inventory, family=TargetKind.HOSTS, kind=FaultKind.LINK_DOWN)], 0, 10.0)
     assert [fault.target for fault in down] == ["h0.nic.in", "h0.nic.out", "h1.nic.in", "h1.nic.out"]
 
 
@@ -185,11 +176,11 @@ def test_groups_break_together():
     inventory = hosts(3, each=2)
     groups = {"rack": ("h0", "h2/1", "h1.nic")}
     inventory = replace(inventory, groups=groups)
-    (rack,) = inventory.sites(Family.GROUPS)
+    (rack,) = inventory.sites(TargetKind.GROUPS)
     assert rack.devices == ("h0/0", "h0/1", "h2/1")
     assert rack.links == ("h0.nic.out", "h0.nic.in", "h1.nic.out", "h1.nic.in")
     assert inventory.named(["rack", "h1"])[1].devices == ("h1/0", "h1/1")
-    plan = draw_plan([stops(BOTH, inventory, family=Family.GROUPS)], 1, 1e3)
+    plan = draw_plan([stops(BOTH, inventory, family=TargetKind.GROUPS)], 1, 1e3)
     assert {(f.start_ns, f.end_ns) for f in plan if f.target == "h0/0"} == {
         (f.start_ns, f.end_ns) for f in plan if f.target == "h2/1"
     }
@@ -197,9 +188,9 @@ def test_groups_break_together():
 
 def test_hazards_can_differ_by_kind_of_device():
     inventory = hosts(2, each=2)
-    assert [site.name for site in inventory.sites(Family.DEVICES, kinds=("l4",))] == ["h0/1", "h1/1"]
-    assert len(inventory.sites(Family.HOSTS, kinds=("l4",))) == 2
-    assert len(inventory.sites(Family.NICS, kinds=("l4",))) == 0
+    assert [site.name for site in inventory.sites(TargetKind.DEVICES, kinds=("l4",))] == ["h0/1", "h1/1"]
+    assert len(inventory.sites(TargetKind.HOSTS, kinds=("l4",))) == 2
+    assert len(inventory.sites(TargetKind.NICS, kinds=("l4",))) == 0
 
 
 def test_unknown_targets_are_named_with_the_nearest():
@@ -210,9 +201,13 @@ def test_unknown_targets_are_named_with_the_nearest():
 @pytest.mark.parametrize(
     ("family", "kind", "message"),
     [
-        (Family.NICS, FaultKind.STOP, "nic h0.nic has no device for a fault of kind stop; use link-down or link-slow"),
         (
-            Family.DEVICES,
+            TargetKind.NICS,
+            FaultKind.STOP,
+            "nic h0.nic has no device for a fault of kind stop; use link-down or link-slow",
+        ),
+        (
+            TargetKind.DEVICES,
             FaultKind.LINK_DOWN,
             "device h0/0 has no link for a fault of kind link-down; use stop or slow",
         ),
@@ -237,7 +232,7 @@ def test_a_rate_that_would_never_end_is_refused(monkeypatch):
 
 def test_llama3_has_419_interruptions_in_54_days_on_16384_gpus():
     """Its rates times its size give its count again: 58.7% by GPUs."""
-    members = {Family.DEVICES: 16_384, Family.HOSTS: 2_048, Family.NICS: 16_384}
+    members = {TargetKind.DEVICES: 16_384, TargetKind.HOSTS: 2_048, TargetKind.NICS: 16_384}
     expected = {part.what: 54 * DAY_S * members[part.family] / part.mean_s for part in PRESETS["llama3"].parts}
     assert sum(expected.values()) == pytest.approx(419)
     assert expected["gpu"] / 419 == pytest.approx(0.587)
@@ -254,7 +249,7 @@ def test_bloom_has_three_gpu_failures_in_two_weeks_on_384_gpus():
 def test_stragglers_of_megascale_are_slow_for_good():
     (part,) = PRESETS["megascale-stragglers"].parts
     model, factor = model_of(part, None)
-    source = stops(model, hosts(4_000), family=Family.HOSTS, kind=part.kind, factor=factor)
+    source = stops(model, hosts(4_000), family=TargetKind.HOSTS, kind=part.kind, factor=factor)
     plan = draw_plan([source], 0, 1.0)
     assert len(plan) == pytest.approx(20, abs=3 * np.sqrt(20))
     assert {(fault.start_ns, fault.end_ns, fault.factor) for fault in plan} == {(0, FOREVER, 1.1)}
@@ -274,7 +269,7 @@ def test_the_page_about_faults_names_every_preset_and_its_paper():
 
 
 def test_the_spec_on_the_page_about_faults_loads(tmp_path):
-    from hops.config import loads
+    from hops.spec.load import loads
 
     page = (Path(__file__).parents[2] / "docs/explanation/faults.md").read_text(encoding="utf-8")
     section = page.split("```yaml\n")[1].split("```")[0]

@@ -1,7 +1,7 @@
 """Small traces built by hand for metric tests: orders per rank and times in, columns out; no engine involved."""
 
-from hops.actions import Action, Op
-from hops.trace import Stream, Trace, TraceMeta
+from hops.program.action import Action, Op
+from hops.trace.trace import Stream, Trace, TraceMeta
 
 F, B, I, W = Op.F, Op.B, Op.I, Op.W  # noqa: E741
 

@@ -1,7 +1,7 @@
 """The definition of the bubble's causes, nanosecond by nanosecond and as slowly as it reads; for small traces."""
 
-from hops.actions import Op
-from hops.trace import Stream
+from hops.program.action import Op
+from hops.trace.trace import Stream
 
 
 def causes(trace, iteration=0):

@@ -13,15 +13,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pipelines import gpipe, one_f_one_b, simulate, split
 
-from hops.actions import Op
-from hops.metrics import Piece, Run, RunFacts, Term, audit, critical_paths, iteration_times_ns
+from hops.metrics.audit import audit
+from hops.metrics.critical_path import PathTerm, Piece, critical_paths
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts
+from hops.metrics.throughput import iteration_times_ns
+from hops.program.action import Op
 
 MS = 1_000_000
 ORDERS = {"gpipe": gpipe, "1f1b": one_f_one_b}
 
 
 def run_of(trace, warmup=0):
-    return Run.of(trace, RunFacts(warmup_iterations=warmup))
+    return Iterations.of(trace, RunFacts(warmup_iterations=warmup))
 
 
 def fixed(action, iteration):
@@ -63,15 +67,15 @@ def test_the_critical_path_of_1f1b_by_hand():
     paths = critical_paths(run_of(trace))
     found = {term: ns for term, ns in zip(paths.terms, paths.spent_ns[0].tolist(), strict=True) if ns}
     assert found == {
-        Term(Piece.COMPUTE, 0, 0, Op.F): 2 * MS,
-        Term(Piece.MESSAGE, 0, 0, Op.F, 1): MS // 2,
-        Term(Piece.COMPUTE, 1, 1, Op.F): 2 * 3 * MS,
-        Term(Piece.COMPUTE, 1, 1, Op.B): 2 * 5 * MS,
-        Term(Piece.MESSAGE, 1, 1, Op.B, 0): MS // 2,
-        Term(Piece.COMPUTE, 0, 0, Op.B): 4 * MS,
-        Term(Piece.REDUCE): 10 * MS,
-        Term(Piece.OPTIMIZER, 0, -1, Op.OPTIMIZER): 3 * MS,
-        Term(Piece.HOST): MS,
+        PathTerm(Piece.COMPUTE, 0, 0, Op.F): 2 * MS,
+        PathTerm(Piece.MESSAGE, 0, 0, Op.F, 1): MS // 2,
+        PathTerm(Piece.COMPUTE, 1, 1, Op.F): 2 * 3 * MS,
+        PathTerm(Piece.COMPUTE, 1, 1, Op.B): 2 * 5 * MS,
+        PathTerm(Piece.MESSAGE, 1, 1, Op.B, 0): MS // 2,
+        PathTerm(Piece.COMPUTE, 0, 0, Op.B): 4 * MS,
+        PathTerm(Piece.REDUCE): 10 * MS,
+        PathTerm(Piece.OPTIMIZER, 0, -1, Op.OPTIMIZER): 3 * MS,
+        PathTerm(Piece.HOST): MS,
     }
 
 

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from pipelines import B, F, I, Rows, W, gpipe, meta, one_f_one_b, simulate, split
 from reference import causes
 
-from hops.metrics import Cause, Run, RunFacts, bubbles, summarize
-from hops.metrics.waits import waits
-from hops.trace import Stream
+from hops.metrics.bubble import BubbleCause, bubbles, waits
+from hops.metrics.iterations import Iterations
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.trace.trace import Stream
 
 TIMES = {F: 10, B: 20, I: 10, W: 10}
 SHAPES = [(2, 2), (3, 5), (4, 8), (4, 4), (8, 8)]
@@ -21,7 +23,7 @@ def equal(action, iteration):
 
 
 def found(trace, warmup=0):
-    return bubbles(Run.of(trace, RunFacts(warmup_iterations=warmup)))
+    return bubbles(Iterations.of(trace, RunFacts(warmup_iterations=warmup)))
 
 
 @st.composite
@@ -54,7 +56,7 @@ def test_equal_stages_without_messages_have_bubble_p_minus_1_over_m_plus_p_minus
     p, m = shape
     idle = found(simulate(orders(p, m), equal)).pipeline
     assert idle.fraction() == pytest.approx((p - 1) / (m + p - 1), abs=1e-12)
-    assert idle.fraction_of(Cause.WARM_UP_COOL_DOWN) == pytest.approx(idle.fraction(), abs=1e-12)
+    assert idle.fraction_of(BubbleCause.WARM_UP_COOL_DOWN) == pytest.approx(idle.fraction(), abs=1e-12)
 
 
 @settings(deadline=None, max_examples=60)
@@ -76,7 +78,7 @@ def test_every_rank_on_its_own_is_busy_or_idle_for_a_cause(trace):
 @settings(deadline=None, max_examples=40)
 @given(traces())
 def test_causes_agree_with_the_definition_read_nanosecond_by_nanosecond(trace):
-    ours = waits(Run.of(trace, RunFacts()))
+    ours = waits(Iterations.of(trace, RunFacts()))
     for iteration in np.unique(trace.iteration).tolist():
         slow = causes(trace, iteration)
         for rank in range(trace.meta.num_ranks):
@@ -86,7 +88,7 @@ def test_causes_agree_with_the_definition_read_nanosecond_by_nanosecond(trace):
 
 def test_waiting_for_a_message_is_found_through_ranks_that_wait_themselves():
     """The last rank's first input crosses three hops, and all three are its wait, as the three after its last."""
-    ours = waits(Run.of(simulate(gpipe(4, 1), equal, hop=7), RunFacts()))
+    ours = waits(Iterations.of(simulate(gpipe(4, 1), equal, hop=7), RunFacts()))
     assert ours.messages[0].tolist() == [6 * 7, 6 * 7, 6 * 7, 6 * 7]
 
 
@@ -94,8 +96,8 @@ def test_waiting_for_a_message_is_found_through_ranks_that_wait_themselves():
 def test_every_rank_of_gpipe_sees_p_minus_1_hops_while_the_other_ranks_compute_during_the_rest(shape):
     p, m = shape
     idle = found(simulate(gpipe(p, m), equal, hop=3)).pipeline
-    assert idle.by_cause[Cause.MESSAGES].tolist() == [(p - 1) * 3] * p
-    assert idle.by_cause[Cause.WARM_UP_COOL_DOWN].tolist() == [(p - 1) * (10 + 20 + 3)] * p
+    assert idle.by_cause[BubbleCause.MESSAGES].tolist() == [(p - 1) * 3] * p
+    assert idle.by_cause[BubbleCause.WARM_UP_COOL_DOWN].tolist() == [(p - 1) * (10 + 20 + 3)] * p
 
 
 def test_a_fault_of_the_rank_that_ends_the_pipeline_explains_the_idling_of_those_that_are_done():
@@ -105,16 +107,16 @@ def test_a_fault_of_the_rank_that_ends_the_pipeline_explains_the_idling_of_those
     rows.add(20, 30, rank=1, stage=1, op=B, microbatch=0)
     rows.add(30, 70, rank=0, stream=Stream.FAULT)
     rows.add(70, 80, rank=0, stage=0, op=B, microbatch=0)
-    assert found(rows.trace(meta(2, 1))).pipeline.by_cause[Cause.FAULT].tolist() == [40, 40]
+    assert found(rows.trace(meta(2, 1))).pipeline.by_cause[BubbleCause.FAULT].tolist() == [40, 40]
 
 
 def test_without_hops_nobody_waits_for_messages():
-    assert found(simulate(one_f_one_b(4, 8), equal)).pipeline.fraction_of(Cause.MESSAGES) == 0
+    assert found(simulate(one_f_one_b(4, 8), equal)).pipeline.fraction_of(BubbleCause.MESSAGES) == 0
 
 
 def test_imbalance_is_how_much_longer_the_busiest_rank_works():
     trace = simulate(gpipe(3, 6), lambda a, k: TIMES[a.op] * (2 if a.stage == 1 else 1))
-    assert found(trace).pipeline.by_cause[Cause.IMBALANCE].tolist() == [180, 0, 180]
+    assert found(trace).pipeline.by_cause[BubbleCause.IMBALANCE].tolist() == [180, 0, 180]
 
 
 def test_a_fault_explains_the_idling_of_the_rank_it_stops_and_of_those_that_wait_for_it():
@@ -125,8 +127,8 @@ def test_a_fault_explains_the_idling_of_the_rank_it_stops_and_of_those_that_wait
     rows.add(60, 70, rank=1, stage=1, op=B, microbatch=0)
     rows.add(70, 80, rank=0, stage=0, op=B, microbatch=0)
     by_cause = found(rows.trace(meta(2, 1))).pipeline.by_cause
-    assert by_cause[Cause.FAULT].tolist() == [40, 40]
-    assert by_cause[Cause.MESSAGES].tolist() == [0, 0]
+    assert by_cause[BubbleCause.FAULT].tolist() == [40, 40]
+    assert by_cause[BubbleCause.MESSAGES].tolist() == [0, 0]
 
 
 def test_a_rank_that_idles_after_sending_with_its_input_at_hand_waits_for_its_own_message():
@@ -137,13 +139,13 @@ def test_a_rank_that_idles_after_sending_with_its_input_at_hand_waits_for_its_ow
     rows.add(15, 25, rank=0, stage=0, op=F, microbatch=1)
     rows.add(15, 25, rank=1, stage=1, op=F, microbatch=0)
     by_cause = found(rows.trace(meta(2, 2))).pipeline.by_cause
-    assert by_cause[Cause.MESSAGES].tolist() == [5, 5]
+    assert by_cause[BubbleCause.MESSAGES].tolist() == [5, 5]
 
 
 def test_time_after_the_pipeline_is_the_cause_step_and_only_in_the_window_iteration():
     both = found(simulate(gpipe(2, 2), equal, step=(30, 8, 4)))
-    assert both.pipeline.fraction_of(Cause.STEP) == 0
-    assert both.iteration.by_cause[Cause.STEP].tolist() == [34, 34]
+    assert both.pipeline.fraction_of(BubbleCause.STEP) == 0
+    assert both.iteration.by_cause[BubbleCause.STEP].tolist() == [34, 34]
     assert both.iteration.window_ns == both.pipeline.window_ns + 42
 
 

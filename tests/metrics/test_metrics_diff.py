@@ -13,15 +13,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pipelines import gpipe, one_f_one_b, simulate
 
-from hops.actions import Op
-from hops.metrics import Piece, Run, RunFacts, Term, audit, break_down, difference
+from hops.metrics.audit import audit
+from hops.metrics.critical_path import PathTerm, Piece
+from hops.metrics.difference import break_down, difference
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts
+from hops.program.action import Op
 
 MS = 1_000_000
 
 
 def broken_down(seconds, *, ranks=3, microbatches=4, order=one_f_one_b, iterations=8, hop=MS, step=(5 * MS,) * 3):
     trace = simulate(order(ranks, microbatches), seconds, hop=hop, iterations=iterations, step=step)
-    return break_down(audit(Run.of(trace, RunFacts())))
+    return break_down(audit(Iterations.of(trace, RunFacts())))
 
 
 def fixed(action, iteration):
@@ -72,7 +76,7 @@ def test_one_slower_op_is_the_whole_difference():
         return broken_down(lambda a, n: fixed(a, n) + (by * MS if (a.stage, a.op) == (2, Op.B) else 0))
 
     found = difference(slowest(2), slowest(3))
-    assert found.changes[0].term == Term(Piece.COMPUTE, 2, 2, Op.B)
+    assert found.changes[0].term == PathTerm(Piece.COMPUTE, 2, 2, Op.B)
     assert found.changes[0].change_ms == pytest.approx(found.total_ms) == pytest.approx(4)
 
 
@@ -93,5 +97,5 @@ def test_what_stalls_cost_is_a_term_of_its_own():
 
 def test_runs_of_different_depth_can_be_set_against_each_other():
     found = difference(broken_down(fixed, ranks=2), broken_down(fixed, ranks=4))
-    assert Term(Piece.COMPUTE, 3, 3, Op.F) in {change.term for change in found.changes}
+    assert PathTerm(Piece.COMPUTE, 3, 3, Op.F) in {change.term for change in found.changes}
     json.dumps(found.to_dict(), allow_nan=False)

@@ -4,13 +4,16 @@ from dataclasses import fields
 
 import pytest
 
-from hops.cluster import Link, Network, Route
-from hops.cost import FixedCosts, StepCosts
-from hops.engine import Settings, run_policy
-from hops.engine.settings import P2P
-from hops.metrics import RunFacts, summarize
-from hops.model import StageMemory
-from hops.schedule import SCHEDULERS, Profile
+from hops.cost.base import StepCosts
+from hops.cost.table import FixedCosts
+from hops.engine.settings import P2P, RunSettings
+from hops.engine.simulate import run_policy
+from hops.hardware.network import Link, Network, Route
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.model.memory import StageMemory
+from hops.schedules.base import SCHEDULERS
+from hops.timing.stage_costs import StageCosts
 
 RANKS, MICROBATCHES = 4, 8
 SENDING = {"1f1b": [P2P.OVERLAPPED, P2P.BLOCKING_FUSED], "gpipe": list(P2P)}
@@ -49,7 +52,7 @@ def summary(request):
         routes={(a, b): Route(links=(int(min(a, b) > 1),), latency_s=0.0002) for a, b in pairs},
     )
     trace = run_policy(
-        scheduler, Profile.uniform(shape), costs, network, Settings(iterations=3, p2p=p2p, schedule=name)
+        scheduler, StageCosts.uniform(shape), costs, network, RunSettings(iterations=3, p2p=p2p, schedule=name)
     )
     memory = (StageMemory(weights_bytes=10, activation_bytes=4, kept_for_weight_bytes=1),) * shape.num_stages
     return summarize(trace, RunFacts(warmup_iterations=1, stage_memory=memory))

@@ -7,26 +7,32 @@ from hypothesis import strategies as st
 from pipelines import F, Rows, meta
 from reference import causes
 
-from hops.cluster import Link, Network, Route
-from hops.cost import FixedCosts
-from hops.engine import P2P, Faults, Settings, run_program
-from hops.faults import Fault, FaultKind, FaultPlan
-from hops.metrics import Cause, Run, RunFacts, bubbles, losses, summarize
-from hops.schedule import SCHEDULERS, Profile
-from hops.trace import Stream
+from hops.cost.table import FixedCosts
+from hops.engine.settings import P2P, Faults, RunSettings
+from hops.engine.simulate import run_program
+from hops.faults.plan import Fault, FaultKind, FaultPlan
+from hops.hardware.network import Link, Network, Route
+from hops.metrics.bubble import BubbleCause, bubbles
+from hops.metrics.iterations import Iterations
+from hops.metrics.losses import losses
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.schedules.base import SCHEDULERS
+from hops.timing.stage_costs import StageCosts
+from hops.trace.trace import Stream
 
 
 def simulated(schedule, ranks, microbatches, faults, *, p2p=P2P.OVERLAPPED, iterations=2):
     """Stages of a few nanoseconds, so that each can be looked at."""
     scheduler = SCHEDULERS.get(schedule)()
-    scheduler.configure(Profile.uniform(scheduler.shape(ranks, microbatches)))
+    scheduler.configure(StageCosts.uniform(scheduler.shape(ranks, microbatches)))
     costs = FixedCosts.uniform(ranks, f=4e-9, i=3e-9, w=2e-9, bytes_per_message=3)
     pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     network = Network(
         links=tuple(Link(name=f"{a}->{b}", bandwidth=1e9) for a, b in pairs),
         routes={pair: Route(links=(number,), latency_s=1e-9) for number, pair in enumerate(pairs)},
     )
-    how = Settings(iterations=iterations, p2p=p2p, faults=Faults(plan=FaultPlan.of(faults)))
+    how = RunSettings(iterations=iterations, p2p=p2p, faults=Faults(plan=FaultPlan.of(faults)))
     return run_program(scheduler.program, costs, network, how)
 
 
@@ -50,17 +56,17 @@ def fault_lists(draw):
 @settings(deadline=None, max_examples=40)
 def test_causes_match_their_definition_nanosecond_by_nanosecond(faults, schedule, mode):
     trace = simulated(schedule, 3, 3, faults, p2p=P2P(mode), iterations=1)
-    idle = bubbles(Run.of(trace, RunFacts())).pipeline
+    idle = bubbles(Iterations.of(trace, RunFacts())).pipeline
     slowly = causes(trace)
     for rank in range(3):
         for cause in ("fault", "messages"):
-            assert idle.by_cause[Cause(cause)][rank] == slowly.get((rank, cause), 0), cause
+            assert idle.by_cause[BubbleCause(cause)][rank] == slowly.get((rank, cause), 0), cause
 
 
 @given(faults=fault_lists())
 @settings(deadline=None, max_examples=30)
 def test_busy_and_causes_fill_the_window_with_faults_too(faults):
-    both = bubbles(Run.of(simulated("1f1b", 3, 3, faults), RunFacts()))
+    both = bubbles(Iterations.of(simulated("1f1b", 3, 3, faults), RunFacts()))
     for idle in (both.pipeline, both.iteration):
         assert np.all(idle.busy_ns + sum(idle.by_cause.values()) == idle.window_ns)
         assert all(np.all(ns >= 0) for ns in idle.by_cause.values())
@@ -74,7 +80,7 @@ def test_lost_work_is_no_work_and_its_time_is_the_faults():
     rows.add(8, 18, rank=0, stage=0, microbatch=0)
     rows.add(0, 2, rank=1, stage=1, microbatch=1)
     rows.add(18, 20, rank=1, stage=1, microbatch=0, op=F)
-    idle = bubbles(Run.of(rows.trace(meta(2, 2)), RunFacts())).pipeline
+    idle = bubbles(Iterations.of(rows.trace(meta(2, 2)), RunFacts())).pipeline
     assert idle.window_ns == 20
     assert idle.busy_ns.tolist() == [10, 4]
 
@@ -86,9 +92,9 @@ def test_a_lost_message_makes_its_receivers_wait_the_faults():
     rows.add(8, 10, rank=0, peer=1, stream=Stream.FAULT)
     rows.add(10, 14, rank=0, peer=1, stage=0, microbatch=0, stream=Stream.MESSAGE)
     rows.add(14, 20, rank=1, stage=1, microbatch=0)
-    by_cause = bubbles(Run.of(rows.trace(meta(2, 1)), RunFacts())).pipeline.by_cause
-    assert by_cause[Cause.FAULT].tolist()[1] == 5
-    assert by_cause[Cause.MESSAGES].tolist()[1] == 4
+    by_cause = bubbles(Iterations.of(rows.trace(meta(2, 1)), RunFacts())).pipeline.by_cause
+    assert by_cause[BubbleCause.FAULT].tolist()[1] == 5
+    assert by_cause[BubbleCause.MESSAGES].tolist()[1] == 4
 
 
 def stop(rank, start, end):

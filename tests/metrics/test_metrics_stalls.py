@@ -11,10 +11,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pipelines import one_f_one_b, simulate
 
-from hops import api
-from hops.actions import Op
-from hops.metrics import Piece, Robust, Run, RunFacts, Term, critical_paths, find_stalls, find_warmup
-from hops.trace import Stream
+import hops
+from hops.metrics.critical_path import PathTerm, Piece, critical_paths
+from hops.metrics.iterations import Iterations, Robust, find_warmup
+from hops.metrics.losses import find_stalls
+from hops.metrics.summary import RunFacts
+from hops.program.action import Op
+from hops.trace.trace import Stream
 
 MS = 1_000_000
 ITERATIONS = 18
@@ -36,7 +39,7 @@ def noisy(seed, *, spread=0.02, extra=None):
 
 
 def stalls_of(trace, warmup=0):
-    run = Run.of(trace, RunFacts(warmup_iterations=warmup))
+    run = Iterations.of(trace, RunFacts(warmup_iterations=warmup))
     return find_stalls(run, critical_paths(run))
 
 
@@ -74,7 +77,7 @@ def test_a_stalled_action_is_found_with_its_iteration_stage_op_and_size(rank, op
     found = stalls_of(trace_of(noisy(7, extra=extra)))
     assert [stall.iteration for stall in found] == stalled
     for stall in found:
-        assert stall.term == Term(Piece.COMPUTE, rank, rank, op)
+        assert stall.term == PathTerm(Piece.COMPUTE, rank, rank, op)
         assert stall.term_excess_ns == pytest.approx(60 * MS, rel=0.1)
         assert 0.5 * 60 * MS < stall.excess_ns < 1.1 * 60 * MS
 
@@ -99,7 +102,7 @@ def test_what_hardly_matters_is_no_stall():
 
 def test_a_stall_is_a_record_that_says_how_much():
     (stall,) = stalls_of(trace_of(lambda a, n: 2 * MS + (80 * MS if n == 4 and a == (2, Op.F, 1) else 0)))
-    assert stall == replace(stall, iteration=4, term=Term(Piece.COMPUTE, 2, 2, Op.F))
+    assert stall == replace(stall, iteration=4, term=PathTerm(Piece.COMPUTE, 2, 2, Op.F))
     assert str(stall.term) == "F of stage 2"
     assert stall.excess_ns == pytest.approx(80 * MS, rel=0.05)  # the critical path turned to rank 2
     assert stall.term_excess_ns == pytest.approx(80 * MS, rel=0.05)
@@ -125,7 +128,7 @@ hardware:
 
 
 def test_messages_that_stall_are_found_with_their_link():
-    trace = api.simulate(api.loads(LOSSY)).trace
+    trace = hops.simulate(hops.loads(LOSSY)).trace
     late = trace.where((trace.stream == Stream.MESSAGE) & (trace.duration_ns > 30 * MS))
     put = {(row[0], Piece.MESSAGE, row[1], row[2]) for row in zip(late.iteration, late.rank, late.peer, strict=True)}
     found = {(stall.iteration, stall.term.piece, stall.term.rank, stall.term.peer) for stall in stalls_of(trace)}

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from pipelines import B, F, I, Rows, W, gpipe, meta, one_f_one_b, simulate, split
 
-from hops.actions import Op
 from hops.errors import UsageError
-from hops.metrics import Run, RunFacts, summarize
+from hops.metrics.iterations import Iterations
 from hops.metrics.memory import in_flight, memory_over_time
-from hops.model import StageMemory
-from hops.trace import LinkMeta, Stream
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.model.memory import StageMemory
+from hops.program.action import Op
+from hops.trace.trace import LinkMeta, Stream
 
 MS = 1_000_000
 TIMES = {F: 10 * MS, B: 20 * MS, I: 10 * MS, W: 10 * MS}
@@ -192,18 +194,18 @@ def test_the_peak_is_the_top_of_the_curve_even_with_recomputation():
     facts = RunFacts(stage_memory=(replace(MEMORY, workspace_bytes=7),) * 3)
     trace = simulate(one_f_one_b(3, 6), equal)
     peaks = [rank.memory.peak_bytes for rank in summarize(trace, facts).ranks]
-    assert peaks == [curve.peak for curve in memory_over_time(Run.of(trace, facts))] == [487, 477, 467]
+    assert peaks == [curve.peak for curve in memory_over_time(Iterations.of(trace, facts))] == [487, 477, 467]
 
 
 def test_memory_that_nobody_stated_is_unknown_and_not_zero():
     trace = simulate(one_f_one_b(3, 6), equal)
     facts = RunFacts(stage_memory=(StageMemory(),) * 3, memory_bytes=(1000,) * 3)
     assert [rank.memory for rank in summarize(trace, facts).ranks] == [None] * 3
-    assert memory_over_time(Run.of(trace, facts)) == ()
+    assert memory_over_time(Iterations.of(trace, facts)) == ()
 
 
 def test_memory_over_time_rises_with_f_and_falls_with_i_and_w():
-    run = Run.of(simulate(split(gpipe(1, 2)), equal), RunFacts(stage_memory=(MEMORY,)))
+    run = Iterations.of(simulate(split(gpipe(1, 2)), equal), RunFacts(stage_memory=(MEMORY,)))
     (held,) = memory_over_time(run)
     assert held.initial == 450
     assert (held.at_ns // MS).tolist() == [0, 10, 30, 40, 50, 60]
@@ -214,7 +216,7 @@ def test_w_alone_frees_everything_as_stage_0_needs_no_i():
     rows = Rows()
     rows.add(0, 10, rank=0, stage=0, op=F, microbatch=0)
     rows.add(10, 20, rank=0, stage=0, op=W, microbatch=0)
-    (held,) = memory_over_time(Run.of(rows.trace(meta(1, 1)), RunFacts(stage_memory=(MEMORY,))))
+    (held,) = memory_over_time(Iterations.of(rows.trace(meta(1, 1)), RunFacts(stage_memory=(MEMORY,))))
     assert held.value.tolist() == [460, 450]
 
 
@@ -223,7 +225,7 @@ def test_every_stage_of_a_rank_counts_in_flight():
     for stage in (0, 1):
         rows.add(10 * stage, 10 * stage + 10, rank=0, stage=stage, op=F, microbatch=0)
         rows.add(40 - 10 * stage, 50 - 10 * stage, rank=0, stage=stage, op=B, microbatch=0)
-    (curve,) = in_flight(Run.of(rows.trace(meta(1, 1, rank_of_stage=(0, 0))), RunFacts()))
+    (curve,) = in_flight(Iterations.of(rows.trace(meta(1, 1, rank_of_stage=(0, 0))), RunFacts()))
     assert curve.value.tolist() == [1, 2, 1, 0]
 
 

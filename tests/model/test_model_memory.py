@@ -7,17 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import UsageError
-from hops.model import (
-    Implementation,
-    Microbatch,
-    Optimizer,
-    StageMemory,
-    StageSlice,
-    Transformer,
-    get_model,
-    stage_memory,
-    stage_parameters,
-)
+from hops.model.implementation import Implementation, Microbatch, Optimizer
+from hops.model.memory import StageMemory, stage_memory
+from hops.model.partition import StageSlice
+from hops.model.transformer import Transformer, get_model
+from hops.model.workload import stage_parameters
 
 ADAM = Optimizer.named("adam", element_bytes=2)
 ONE_LAYER = StageSlice(layers=1, embedding=False, head=False)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import UsageError
-from hops.model import Partition, StageSlice
+from hops.model.partition import Partition, StageSlice
 
 
 @settings(deadline=None, max_examples=100)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import CatalogError, UsageError
-from hops.model import MODELS, Transformer, get_model
+from hops.model.transformer import MODELS, Transformer, get_model
 
 PUBLISHED = {
     "gpt2": 124_439_808,

@@ -7,17 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import UsageError
-from hops.model import (
-    Implementation,
-    Microbatch,
-    Partition,
-    StageSlice,
-    Transformer,
-    check_fit,
-    get_model,
-    stage_parameters,
-    stage_work,
-)
+from hops.model.implementation import Implementation, Microbatch
+from hops.model.partition import Partition, StageSlice
+from hops.model.transformer import Transformer, get_model
+from hops.model.workload import check_fit, stage_parameters, stage_work
 
 UNFUSED = Implementation(attention="unfused")
 ONE_LAYER = StageSlice(layers=1, embedding=False, head=False)

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hops.api import loads, simulate
-from hops.metrics import Run, RunFacts, audit, break_down, difference, summarize
+from hops.build.run import simulate
+from hops.diagnose.detect import detect
+from hops.metrics.audit import audit
+from hops.metrics.difference import break_down, difference
+from hops.metrics.iterations import Iterations
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
 from hops.report.audit import Audited, findings, render_audit
-from hops.report.beside import render_beside
-from hops.report.diff import render_difference
-from hops.schedule import detect
-from hops.trace import COLUMNS, Trace
+from hops.report.comparison import render_beside, render_difference
+from hops.spec.load import loads
+from hops.trace.trace import COLUMNS, Trace
 
 SPEC = """
 simulation: {{iterations: {iterations}}}
@@ -36,7 +40,7 @@ def audited(trace, label="1f1b", dropped=None):
         name="run",
         label=label,
         summary=summarize(trace, RunFacts()),
-        audit=audit(Run.of(trace, RunFacts())),
+        audit=audit(Iterations.of(trace, RunFacts())),
         detected=detect(trace),
         dropped=dropped or {},
     )

@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from hops.actions import Op
 from hops.errors import UsageError
-from hops.metrics import RunFacts, summarize
-from hops.model import StageMemory
-from hops.report import write_chrome, write_summary
-from hops.trace import Stream, Trace, TraceMeta
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.model.memory import StageMemory
+from hops.program.action import Op
+from hops.report.overview import write_chrome, write_summary
+from hops.trace.trace import Stream, Trace, TraceMeta
 
 META = TraceMeta(source="simulated", num_microbatches=1, rank_of_stage=(0,), devices=("H100",), hosts=("a",), routes={})
 TRACE = Trace.from_columns(

@@ -5,15 +5,21 @@ from functools import cache
 import pytest
 from rich.console import Console
 
-from hops.actions import Action, Op
-from hops.cluster import Link, Network, Route
-from hops.cost import FixedCosts, StepCosts
-from hops.engine import Settings, run_program
-from hops.metrics import RunFacts, summarize
-from hops.model import StageMemory
-from hops.report import render_comparison, render_summary, warnings
-from hops.report.wording import bar, change, count, number, size
-from hops.schedule import Program, Shape
+from hops.cost.base import StepCosts
+from hops.cost.table import FixedCosts
+from hops.engine.settings import RunSettings
+from hops.engine.simulate import run_program
+from hops.hardware.network import Link, Network, Route
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.model.memory import StageMemory
+from hops.program.action import Action, Op
+from hops.program.program import Program
+from hops.program.shape import Shape
+from hops.report.comparison import render_comparison
+from hops.report.overview import render_summary
+from hops.report.tables import bar, change, count, number, size
+from hops.report.warnings import warnings
 
 GIB = 2**30
 
@@ -42,7 +48,7 @@ def summary_of(
         Program(shape=Shape.loop(ranks, num_microbatches=microbatches), ranks=orders),
         costs,
         network,
-        Settings(iterations=3, **names),
+        RunSettings(iterations=3, **names),
     )
     stage = StageMemory(weights_bytes=2 * memory, optimizer_bytes=6 * memory, activation_bytes=memory // 2)
     facts = RunFacts(

@@ -10,7 +10,8 @@ import traceback
 from dataclasses import replace
 from pathlib import Path
 
-from hops.research import Data, Folder, Limits, Settings, initialise
+from hops.research.folder import Data, Folder, Limits, ResearchSettings
+from hops.research.loop import initialise
 
 EVALUATE = (Path(__file__).parent / "evaluate.sh").read_text()
 TESTS = "if grep -q untested model/model.txt; then echo a test fails; exit 1; fi\n"
@@ -74,7 +75,7 @@ class Project:
         return copied
 
     def settings(self, **changes):
-        settings = Settings(
+        settings = ResearchSettings(
             repository="..",
             data=Data(train=str(self.train), diagnostic=str(self.diagnostic)),
             editable=("model",),

@@ -8,10 +8,12 @@ from unittest import mock
 import pytest
 from research_project import BETTER, FIRST, KILLED, WORSE, git, in_a_process
 
-from hops.research import Folder, attempt, decide, folder, measure, run_loop
+from hops.research import attempt, decide, folder, measure
+from hops.research.folder import Folder
 from hops.research.git import Git
 from hops.research.journal import Accepted, Baseline, Journal, Rejected
-from hops.research.states import Idle
+from hops.research.loop import run_loop
+from hops.research.states import NothingUnderWay
 
 LASTING_IN_GIT = {"update-ref", "worktree", "merge", "reset", "clean"}  # others read, or add what nobody refers to
 LASTING = [
@@ -73,7 +75,7 @@ def ending(project):
     """What an attempt leaves: branch, files, baseline, what the journal says happened."""
     opened = Folder.open(project.research)
     decided = [each for each in opened.journal.entries() if not isinstance(each, Baseline)]
-    assert isinstance(opened.state(), Idle)
+    assert isinstance(opened.state(), NothingUnderWay)
     assert len(git(project.root, "worktree", "list").splitlines()) == 1
     assert git(project.root, "status", "--short") == ""
     assert [each.attempt for each in decided] == [1]

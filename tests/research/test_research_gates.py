@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.research.gates import Tolerances, problems
-from hops.research.scores import FIGURES, RunScore, Scores
+from hops.research.scores import FIGURES, RunErrors, Scores, Tolerances, problems
 
 NUMBERS = st.floats(-50, 50)
 
 
 def run(name, throughput=0.0, bubble=0.0):
-    return RunScore(
+    return RunErrors(
         name=name,
         throughput_error_pct=throughput,
         bubble_error_pp=bubble,

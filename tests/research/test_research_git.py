@@ -5,7 +5,7 @@ import os
 import pytest
 from research_project import FIRST, git
 
-from hops.research import ResearchError
+from hops.errors import ResearchError
 from hops.research.git import Git, blob_name
 
 

@@ -7,9 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.research.evaluation import main
-from hops.research.journal import Accepted, Baseline, Experiment, Journal, Rejected, Tested, TestOpened
-from hops.research.log import render_lines, render_log
-from hops.research.settings import DEFAULT_EDITABLE
+from hops.research.folder import DEFAULT_EDITABLE
+from hops.research.journal import (
+    Accepted,
+    Baseline,
+    Experiment,
+    Journal,
+    Rejected,
+    Tested,
+    TestOpened,
+    render_lines,
+    render_log,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 BEFORE = {"throughput_mape_pct": 4.0, "utilization_spearman": None}

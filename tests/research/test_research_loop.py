@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from research_project import BEST, BETTER, FIRST, WORSE, git
 
-from hops.research import Data, Folder, ResearchError, initialise, run_loop
+from hops.errors import ResearchError
+from hops.research.folder import Data, Folder
 from hops.research.journal import Accepted, Baseline, Rejected
+from hops.research.loop import initialise, run_loop
 from hops.research.seal import Seal
-from hops.research.states import AgentRuns, Idle
+from hops.research.states import AgentRuns, NothingUnderWay
 
 ACCEPT = f"printf {BETTER!r} > model/model.txt"
 
@@ -20,7 +22,7 @@ def loop(folder, command, iterations=1, **options):
 
 def left_behind(folder):
     """Worktrees and attempts under way: there must be none."""
-    assert isinstance(folder.state(), Idle)
+    assert isinstance(folder.state(), NothingUnderWay)
     assert len(git(folder.git.root, "worktree", "list").splitlines()) == 1
     return list((folder.root / "worktrees").iterdir())
 
@@ -286,7 +288,7 @@ def test_a_state_that_nobody_can_read_is_named(project):
         loop(folder, "true")
 
 
-@pytest.mark.parametrize("state", [Idle(), AgentRuns(attempt=3, base="b", protected={"golden.json": "c"})])
+@pytest.mark.parametrize("state", [NothingUnderWay(), AgentRuns(attempt=3, base="b", protected={"golden.json": "c"})])
 def test_states_survive_the_disk(project, state):
     folder = project.start()
     folder.write(state)

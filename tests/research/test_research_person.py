@@ -4,9 +4,11 @@ import pytest
 from research_project import BETTER, FIRST, KILLED, WORSE, git, in_a_process
 from test_research_crash import Countdown
 
-from hops.research import Folder, GateError, ResearchError, person
+from hops.errors import GateError, ResearchError
+from hops.research import by_hand as person
+from hops.research.folder import Folder
 from hops.research.journal import Accepted, Rejected
-from hops.research.states import AgentRuns, Idle
+from hops.research.states import AgentRuns, NothingUnderWay
 
 
 @pytest.fixture
@@ -170,12 +172,12 @@ def test_a_decision_by_hand_that_was_killed_is_finished_by_the_next_command(begu
         if code == 0:
             break
         assert code == KILLED, printed
-        if isinstance(folder.state(), Idle) and len(folder.journal.entries()) == 1:
+        if isinstance(folder.state(), NothingUnderWay) and len(folder.journal.entries()) == 1:
             assert project.model() == BETTER
             seen.add("not begun")
             continue
         person.check(folder)
-        assert isinstance(folder.state(), Idle)
+        assert isinstance(folder.state(), NothingUnderWay)
         assert len(folder.journal.entries()) == 2
         assert project.model() == (BETTER if verb == "accept" else FIRST)
         assert git(project.root, "status", "--short") == ""
@@ -192,7 +194,7 @@ def test_what_was_written_after_a_killed_reject_is_not_swept_away(project, folde
             person.reject(folder, "less")
 
     assert in_a_process(act, project.place)[0] == KILLED
-    assert not isinstance(folder.state(), Idle), "killed too early for this test"
+    assert not isinstance(folder.state(), NothingUnderWay), "killed too early for this test"
     project.write_model("precious")
     person.check(folder)
     assert project.model() == "precious"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from research_project import KILLED, in_a_process
 
-from hops.research.processes import run_limited
+from hops.research.measure import run_limited
 
 # Starts a grandchild that leaves the process group and ignores SIGTERM, then does as told.
 DAEMON = "setsid sh -c 'trap \"\" TERM; echo $$ > daemon; sleep 300' & while [ ! -s daemon ]; do sleep 0.01; done; "

@@ -5,9 +5,11 @@ import json
 
 import pytest
 
-from hops.research import ResearchError, Settings, observe, render, scores_of
+from hops.errors import ResearchError
+from hops.research.folder import Data, Limits, ResearchSettings, read_settings, write_settings
 from hops.research.journal import Baseline, Experiment, Journal, next_attempt
-from hops.research.settings import Data, Limits, Tolerances, read_settings, write_settings
+from hops.research.observe import observe, render
+from hops.research.scores import Tolerances, scores_of
 
 FIGURES = {
     "throughput_mape_pct": 4.0,
@@ -111,7 +113,7 @@ def test_a_report_without_terms_says_so():
 
 
 def test_settings_survive_writing_and_reading(tmp_path):
-    settings = Settings(
+    settings = ResearchSettings(
         repository="../..",
         data=Data(train='/data/"odd" name', test="/vault"),
         variant="link_calibrated",
@@ -143,7 +145,7 @@ def test_settings_survive_writing_and_reading(tmp_path):
 )
 def test_what_is_wrong_in_settings_is_named(tmp_path, old, new, message):
     path = tmp_path / "research.toml"
-    text = write_settings(Settings(repository="..", data=Data(train="/t"), tests=("true",)))
+    text = write_settings(ResearchSettings(repository="..", data=Data(train="/t"), tests=("true",)))
     assert old in text
     path.write_text(text.replace(old, new))
     with pytest.raises(ResearchError, match=message):

@@ -10,9 +10,11 @@ from unittest import mock
 import pytest
 from research_project import BETTER, in_a_process
 
-from hops.research import ResearchError, initialise, landlock, run_loop
+from hops.errors import ResearchError
+from hops.research import seal as landlock
+from hops.research.by_hand import check
 from hops.research.journal import Rejected, Tested, TestOpened
-from hops.research.person import check
+from hops.research.loop import initialise, run_loop
 from hops.research.seal import Seal, close, readable
 from hops.research.sealed_test import run_sealed_test
 

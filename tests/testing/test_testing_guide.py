@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hops.schedule import Program
+from hops.program.program import Program
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-schedule.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, flags=re.DOTALL)

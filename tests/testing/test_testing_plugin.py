@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from hops.cluster import Network
-from hops.cost import FixedCosts
-from hops.engine import run_policy
+from hops.cost.table import FixedCosts
+from hops.engine.simulate import run_policy
 from hops.errors import UsageError
-from hops.schedule import SCHEDULERS, Profile, Shape, freeze
-from hops.testing import SchedulerConformance
+from hops.hardware.network import Network
+from hops.program.shape import Shape
+from hops.schedules.base import SCHEDULERS
+from hops.testing.schedules import SchedulerConformance
+from hops.timing.stage_costs import StageCosts
+from hops.trace.order import program_from_trace
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 
@@ -35,9 +38,9 @@ def installed(tmp_path, monkeypatch):
 
 
 def simulate(scheduler, shape, **times):
-    profile = Profile.uniform(shape, **times)
+    profile = StageCosts.uniform(shape, **times)
     costs = FixedCosts.uniform(shape.num_stages, **times)
-    return freeze(run_policy(scheduler, profile, costs, Network.uniform(shape.num_ranks)))
+    return program_from_trace(run_policy(scheduler, profile, costs, Network.uniform(shape.num_ranks)))
 
 
 def test_its_name_is_listed_after_ours():
@@ -58,7 +61,7 @@ def test_a_misspelt_name_is_answered_with_the_plug_in_s():
 @pytest.mark.parametrize(("p", "m"), [(1, 3), (2, 5), (4, 16), (6, 4)])
 def test_on_stages_of_equal_length_it_decides_exactly_1f1b(p, m):
     shape = Shape.loop(p, num_microbatches=m)
-    program = SCHEDULERS.get("1f1b")().build(Profile.uniform(shape))
+    program = SCHEDULERS.get("1f1b")().build(StageCosts.uniform(shape))
     assert simulate(SCHEDULERS.get("backward_first")(), shape) == program
 
 

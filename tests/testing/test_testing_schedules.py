@@ -2,10 +2,11 @@
 
 import pytest
 
-from hops.actions import Action, Op
 from hops.errors import ProgramError, StalledError
-from hops.schedule import SCHEDULERS, Program, Scheduler, StaticScheduler
-from hops.testing import SchedulerConformance
+from hops.program.action import Action, Op
+from hops.program.program import Program
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
+from hops.testing.schedules import SchedulerConformance
 
 
 def in_flight_caps():

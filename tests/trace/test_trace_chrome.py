@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hops.actions import Op
-from hops.trace import Counter, Stream, Trace, TraceMeta, write_chrome_trace
+from hops.program.action import Op
+from hops.trace.chrome import Counter, write_chrome_trace
+from hops.trace.trace import Stream, Trace, TraceMeta
 
 META = TraceMeta(
     source="simulated",

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.actions import Op
 from hops.errors import TraceError, UsageError
-from hops.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, read_events, write_events
-from hops.trace.csv import HEADER
+from hops.program.action import Op
+from hops.trace.files import HEADER, read_events, write_events
+from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta
 
 META = TraceMeta(
     source="simulated",

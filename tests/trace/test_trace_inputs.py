@@ -1,7 +1,8 @@
 """Which action made what another one takes."""
 
-from hops.actions import Op
-from hops.trace import Stream, Trace, TraceMeta, producer_rows
+from hops.program.action import Op
+from hops.trace.order import producer_rows
+from hops.trace.trace import Stream, Trace, TraceMeta
 
 META = TraceMeta(
     source="simulated", num_microbatches=2, rank_of_stage=(0, 1), devices=("", ""), hosts=("", ""), routes={}

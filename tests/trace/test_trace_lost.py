@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from hops.actions import Op
-from hops.trace import COLUMNS, Stream, Trace, TraceMeta, read_events, write_chrome_trace, write_events
+from hops.program.action import Op
+from hops.trace.chrome import write_chrome_trace
+from hops.trace.files import read_events, write_events
+from hops.trace.trace import COLUMNS, Stream, Trace, TraceMeta
 
 ROWS = [
     (0, 0, Stream.LOST, 0, Op.F, 0, -1, 0, 4, 0),

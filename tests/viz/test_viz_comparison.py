@@ -6,14 +6,12 @@ import pytest
 from viz_layout import artists, boxes, drawn_texts, outside, overlapping
 from viz_traces import MS, facts_of, looped_gpipe, one_f_one_b, trace_of
 
-from hops.actions import Op
 from hops.errors import UsageError
-from hops.metrics import summarize
-from hops.trace import Stream
-from hops.viz import draw_comparison
-from hops.viz.blocks import blocks_sheet, paint_blocks
+from hops.metrics.summarize import summarize
+from hops.program.action import Op
+from hops.trace.trace import Stream
 from hops.viz.canvas import blank
-from hops.viz.comparison import comparison_blocks
+from hops.viz.comparison import blocks_sheet, comparison_blocks, draw_comparison, paint_blocks
 
 
 def runs_of(ranks, microbatches, **options):

@@ -7,15 +7,16 @@ import pytest
 from viz_layout import drawn_texts, outside, overlapping
 from viz_traces import MS, facts_of, looped_gpipe, one_f_one_b, trace_of
 
-from hops.actions import Action, Op
 from hops.errors import UsageError
-from hops.metrics import Run, RunFacts, summarize
-from hops.trace import Stream
-from hops.viz import draw_dashboard
-from hops.viz.board import Board
+from hops.metrics.iterations import Iterations
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
+from hops.program.action import Action, Op
+from hops.trace.trace import Stream
 from hops.viz.canvas import blank
-from hops.viz.dashboard import SHEET_IN, paint_dashboard
+from hops.viz.dashboard import SHEET_IN, draw_dashboard, paint_dashboard
 from hops.viz.headline import device_table, key_table, number
+from hops.viz.panel import Board
 
 CASES = {
     "4 ranks, split, 3 iterations, a fault": trace_of(one_f_one_b(4, 8, split=True), iterations=3, faults=[(1, 5, 12)]),
@@ -47,7 +48,7 @@ def dashboard(trace, facts=None):
     facts = facts or facts_of(trace)
     summary = summarize(trace, facts)
     with blank(width_in=SHEET_IN[0], height_in=SHEET_IN[1]) as figure:
-        paint_dashboard(figure, Board(run=Run.of(trace, facts), summary=summary))
+        paint_dashboard(figure, Board(run=Iterations.of(trace, facts), summary=summary))
         yield figure, summary
 
 

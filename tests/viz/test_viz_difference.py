@@ -7,12 +7,11 @@ import pytest
 from viz_layout import artists, drawn_texts, outside, overlapping
 from viz_traces import MS, facts_of, one_f_one_b, trace_of
 
-from hops.actions import Op
-from hops.metrics import Run, iteration_times_ns
-from hops.viz import draw_diff
+from hops.metrics.iterations import Iterations
+from hops.metrics.throughput import iteration_times_ns
+from hops.program.action import Op
 from hops.viz.canvas import blank
-from hops.viz.difference import compare, difference_of
-from hops.viz.steps import steps_of
+from hops.viz.difference import compare, difference_of, draw_diff, steps_of
 
 
 def pair(ranks, microbatches, **options):
@@ -41,7 +40,7 @@ def test_no_text_overlaps_another_or_leaves_the_sheet(ranks, stretch):
 
 def test_the_parts_of_every_rank_sum_to_the_difference_of_the_iterations():
     (_, one, one_facts), (_, two, two_facts) = pair(4, 8, stretch=1.1)
-    runs = Run.of(one, one_facts), Run.of(two, two_facts)
+    runs = Iterations.of(one, one_facts), Iterations.of(two, two_facts)
     found = difference_of(*runs)
     assert found.iteration_ns == iteration_times_ns(runs[1]).mean() - iteration_times_ns(runs[0]).mean()
     assert sum(found.parts.values()) == pytest.approx(np.full(4, found.iteration_ns))

@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from viz_traces import MS, facts_of, one_f_one_b, trace_of
 
-from hops.actions import Op
-from hops.trace import COLUMNS, Stream, Trace
+from hops.program.action import Op
+from hops.trace.trace import COLUMNS, Stream, Trace
 from hops.viz.timeline import paint_timeline, timeline_scene, timeline_sheet
 from hops.viz.window import choose_window
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from matplotlib.colors import to_rgb
 
-from hops.actions import ACTION_OPS, Op
+from hops.program.action import ACTION_OPS, Op
 from hops.viz.style import CAUSES, EXPOSED_KINDS, MEMORY_PARTS, OPS
 
 

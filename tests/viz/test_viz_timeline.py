@@ -7,15 +7,14 @@ import pytest
 from viz_layout import artists, boxes, drawn_texts, outside, overlapping
 from viz_traces import MS, facts_of, looped_gpipe, one_f_one_b, trace_of
 
-from hops.actions import Action, Op
 from hops.errors import UsageError
-from hops.metrics import Run, memory_over_time
-from hops.trace import Stream
-from hops.viz import draw_timeline
+from hops.metrics.iterations import Iterations
+from hops.metrics.memory import memory_over_time
+from hops.program.action import Action, Op
+from hops.trace.trace import Stream
 from hops.viz.canvas import blank
-from hops.viz.memory import full_scale
 from hops.viz.style import ALERT
-from hops.viz.timeline import MEMORY, paint_timeline, timeline_scene, timeline_sheet
+from hops.viz.timeline import MEMORY, draw_timeline, full_scale, paint_timeline, timeline_scene, timeline_sheet
 from hops.viz.window import choose_window
 
 LONG_NAMES = ("NVIDIA H100 80GB HBM3 SXM5 (custom bin, liquid cooled)", "L4")
@@ -146,7 +145,7 @@ def test_the_area_of_a_memory_strip_is_the_integral_of_its_bytes(name):
         areas = [polygon_area(path.vertices) for path in artists(figure, "memory")[0].get_paths()]
         per_byte = (MEMORY[1] - MEMORY[0]) / full_scale(scene.curves)
     window = scene.window
-    for area, held in zip(areas, memory_over_time(Run.of(trace, facts)), strict=True):
+    for area, held in zip(areas, memory_over_time(Iterations.of(trace, facts)), strict=True):
         edges = np.concatenate(
             [[window.start_ns], np.clip(held.at_ns, window.start_ns, window.end_ns), [window.end_ns]]
         )

@@ -4,8 +4,8 @@ import pytest
 from matplotlib.collections import PathCollection
 from viz_layout import drawn_texts, outside, overlapping
 
-from hops.calibrate import DESCRIPTIONS, Outcome, RunScore, Validation
-from hops.calibrate.validate import ValidatedRun
+from hops.calibrate.score import RunFigures, RunScore
+from hops.calibrate.validate import DESCRIPTIONS, ValidatedRun, Validation
 from hops.errors import UsageError
 from hops.report.validation import render_validation, write_report
 from hops.viz import validation as module
@@ -13,7 +13,7 @@ from hops.viz.validation import draw_validation
 
 
 def outcome(seconds):
-    return Outcome(
+    return RunFigures(
         num_microbatches=8,
         mean_iteration_s=seconds,
         p50_iteration_s=seconds,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from viz_traces import facts_of, one_f_one_b, trace_of
 
-from hops.actions import Op
 from hops.errors import UsageError
-from hops.trace import COLUMNS, Stream, Trace
+from hops.program.action import Op
+from hops.trace.trace import COLUMNS, Stream, Trace
 from hops.viz.window import TimeUnit, choose_window
 
 MS = 1e-3

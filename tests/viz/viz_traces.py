@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hops.actions import Action, Op
-from hops.metrics import RunFacts
-from hops.model import StageMemory
-from hops.trace import LinkMeta, Stream, Trace, TraceMeta
+from hops.metrics.summary import RunFacts
+from hops.model.memory import StageMemory
+from hops.program.action import Action, Op
+from hops.trace.trace import LinkMeta, Stream, Trace, TraceMeta
 
 GIB = 1 << 30
 MS = 1_000_000

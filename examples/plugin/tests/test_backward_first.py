@@ -3,8 +3,9 @@
 
 from hops_backward_first import BackwardFirst
 
-from hops.schedule import Scheduler, Shape
-from hops.testing import SchedulerConformance
+from hops.program.shape import Shape
+from hops.schedules.base import Scheduler
+from hops.testing.schedules import SchedulerConformance
 
 
 class TestBackwardFirst(SchedulerConformance):

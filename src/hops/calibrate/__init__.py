@@ -1,18 +1,17 @@
 """Calibrate on measured runs, and validate predictions of runs never seen."""
 
 from hops.calibrate.calibrate import calibrate
-from hops.calibrate.observe import Run, observe
-from hops.calibrate.outcome import Outcome, measured_outcome, simulated_outcome
+from hops.calibrate.observations import ObservedRun, observe
 from hops.calibrate.predict import VARIANTS, predict
-from hops.calibrate.score import RunScore, Suite, suite
+from hops.calibrate.score import RunFigures, RunScore, Suite, measured_outcome, simulated_outcome, suite
 from hops.calibrate.validate import DESCRIPTIONS, Readers, Validation, cross_validate, run_folders, validate
 
 __all__ = [
     "DESCRIPTIONS",
     "VARIANTS",
-    "Outcome",
+    "ObservedRun",
     "Readers",
-    "Run",
+    "RunFigures",
     "RunScore",
     "Suite",
     "Validation",

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hops.calibrate.observe import Rank, Run
+from hops.calibrate.observations import Floats, ObservedRun, Rank
 from hops.calibrate.parameters import Bools, Fit, Parameter, solve
-from hops.calibrate.timings import Floats
-from hops.cost import CodeFit, DeviceFit, DeviceRates, HostFit, OperationFactors, Traffic, fitted_rates
-from hops.cost.terms import backward_terms, forward_terms
-from hops.model import Gemm, HostOperations, Kernel, OpWork, StageWork
+from hops.cost.fitted import fitted_rates
+from hops.cost.profile import CodeFit, DeviceFit, HostFit, OperationFactors
+from hops.cost.roofline import DeviceRates, Traffic, backward_terms, forward_terms
+from hops.model.implementation import HostOperations
+from hops.model.kernels import Gemm, Kernel
+from hops.model.workload import OpWork, StageWork
 
 STEADY, FIRST, REFILL = range(3)  # microbatches of F: as all, first of the iteration, fetched in the warm-up's burst
 PULL, SOFT = 0.03, 0.1  # relative errors of a few percent are what counts; a tenth is an outlier
@@ -43,7 +45,7 @@ _CODE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class LikeStages:
     """Stages alike on devices alike, of several runs: mean of their medians.
 
     Attributes:
@@ -62,9 +64,9 @@ class Group:
     weight: float
 
 
-def groups(runs: Sequence[Run]) -> list[Group]:
+def groups(runs: Sequence[ObservedRun]) -> list[LikeStages]:
     """What is fitted, in the order of the runs."""
-    found: dict[object, list[tuple[Run, int]]] = {}
+    found: dict[object, list[tuple[ObservedRun, int]]] = {}
     for run in runs:
         for stage, (rank, work) in enumerate(zip(run.ranks, run.works, strict=True)):
             key = (rank.device.name, rank.end.kind, work, run.operations, run.precision)
@@ -72,7 +74,7 @@ def groups(runs: Sequence[Run]) -> list[Group]:
     return [_group(members) for members in found.values()]
 
 
-def _group(members: list[tuple[Run, int]]) -> Group:
+def _group(members: list[tuple[ObservedRun, int]]) -> LikeStages:
     run, stage = members[0]
     forward: dict[int, list[float]] = {}
     backward = []
@@ -83,7 +85,7 @@ def _group(members: list[tuple[Run, int]]) -> Group:
         for fetched in sorted(set(classes.tolist())):
             forward.setdefault(fetched, []).append(float(np.median(lengths[:, classes == fetched])))
         backward.append(float(np.median((times.backward[..., 1] - times.backward[..., 0])[:, number])))
-    return Group(
+    return LikeStages(
         label=_label(run, stage),
         rank=run.ranks[stage],
         work=merged(run.works[stage]),
@@ -95,7 +97,7 @@ def _group(members: list[tuple[Run, int]]) -> Group:
     )
 
 
-def _label(run: Run, stage: int) -> str:
+def _label(run: ObservedRun, stage: int) -> str:
     work, pipeline = run.works[stage], run.inputs.spec.pipeline
     assert pipeline.model is not None, "only launches with a model are observed"
     ends = (", first" if work.embedding else "") + (", last" if work.head else "")
@@ -147,7 +149,7 @@ def _merge(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     return tuple(alike.values())
 
 
-def parameters(data: Sequence[Group]) -> list[Parameter]:
+def parameters(data: Sequence[LikeStages]) -> list[Parameter]:
     """All parameters that the groups need."""
     devices = sorted({group.rank.device.name for group in data})
     hosts = sorted({group.rank.end.kind for group in data})
@@ -180,7 +182,7 @@ def host_of(x: Mapping[str, float], name: str, **others: float) -> HostFit:
     return HostFit(**{each.name: x[f"{each.name}.{name}"] for each in _HOST}, **rest)
 
 
-def fit_compute(runs: Sequence[Run]) -> tuple[Fit, list[Group]]:
+def fit_compute(runs: Sequence[ObservedRun]) -> tuple[Fit, list[LikeStages]]:
     """Robust least squares of the logarithms of F (by class) and B of every group."""
     data = groups(runs)
     owners = [(group.rank.device.name, group.rank.end.kind) for group in data for _ in (*group.forward, group.backward)]
@@ -202,7 +204,7 @@ def fit_compute(runs: Sequence[Run]) -> tuple[Fit, list[Group]]:
     return solve(parameters(data), residuals, pull=PULL, soft=SOFT, rows_of=rows_of), data
 
 
-def predictions(data: Sequence[Group], x: Mapping[str, float]) -> list[tuple[list[float], float]]:
+def predictions(data: Sequence[LikeStages], x: Mapping[str, float]) -> list[tuple[list[float], float]]:
     """F of every class, and B, of every group, in seconds."""
     code = code_of(x)
     devices = {name: device_of(x, name) for name in {group.rank.device.name for group in data}}
@@ -221,7 +223,7 @@ def predictions(data: Sequence[Group], x: Mapping[str, float]) -> list[tuple[lis
     return found
 
 
-def stage_errors(data: Sequence[Group], x: Mapping[str, float]) -> list[list[str | float]]:
+def stage_errors(data: Sequence[LikeStages], x: Mapping[str, float]) -> list[list[str | float]]:
     """Of every group: its label, and the errors of its first class of F and of B in percent."""
     return [
         [group.label, 100 * (forward[0] / group.forward[0][1] - 1), 100 * (backward / group.backward - 1)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.calibrate.timings import Floats
+from hops.calibrate.observations import Floats
 
 Bools = NDArray[np.bool_]
 STEP = 1e-4  # of finite differences, in beliefs

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hops.actions import Op
-from hops.api.build import Setup, build
-from hops.api.fitted import fitted, host_kinds
-from hops.api.inputs import LinkBenchmark, RunInputs
-from hops.api.run import simulate_setup
-from hops.calibrate.outcome import Outcome, simulated_outcome
-from hops.config import Spec
-from hops.config.hardware import LinkEntry
-from hops.cost import AnalyticCosts, BenchmarkFit, HardwareProfile
+from hops.build.build import LinkBenchmark, RunInputs, Setup, build
+from hops.build.figures import fitted, host_kinds
+from hops.build.run import simulate_setup
+from hops.calibrate.score import RunFigures, simulated_outcome
+from hops.cost.analytic import AnalyticCosts
+from hops.cost.profile import BenchmarkFit, HardwareProfile
+from hops.program.action import Op
+from hops.spec.hardware import LinkEntry
+from hops.spec.spec import Spec
 from hops.units import TIME
 
 VARIANTS = {
@@ -28,7 +28,7 @@ VARIANTS = {
 }
 
 
-def predict(inputs: RunInputs, variant: str, profile: Path) -> Outcome:
+def predict(inputs: RunInputs, variant: str, profile: Path) -> RunFigures:
     """What the run will come to, by one of VARIANTS; `profile` is not read for `catalog`."""
     spec = inputs.spec if variant == "catalog" else with_profile(inputs.spec, profile)
     if variant == "link_calibrated":
@@ -41,7 +41,7 @@ def with_profile(spec: Spec, profile: Path) -> Spec:
     return spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"profile": str(profile)})})
 
 
-def expected_outcome(setup: Setup) -> Outcome:
+def expected_outcome(setup: Setup) -> RunFigures:
     """Figures of the mean iteration, and the time of the median one."""
     costs = setup.costs
     assert isinstance(costs, AnalyticCosts), "launches describe a model"

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from hops.actions import Op
-from hops.api.build import build
-from hops.api.inputs import RunInputs
-from hops.api.run import simulate_setup
-from hops.calibrate.outcome import Outcome, simulated_outcome
+from hops.build.build import RunInputs, build
+from hops.build.run import simulate_setup
+from hops.calibrate.observations import Floats, Timings
 from hops.calibrate.predict import with_profile
-from hops.calibrate.timings import Floats, Timings
-from hops.cost import CostModel, StepCosts
-from hops.draws import FloatArray
-from hops.model import StageMemory
-from hops.trace import Trace
+from hops.calibrate.score import RunFigures, simulated_outcome
+from hops.cost.base import CostModel, StepCosts
+from hops.distributions import FloatArray
+from hops.model.memory import StageMemory
+from hops.program.action import Op
+from hops.trace.trace import Trace
 
 DESCRIPTION = (
     "diagnostic, no prediction: F, B, step, gap and reduction from the scored trace itself, engine and messages ours"
@@ -59,7 +58,7 @@ class ReplayedCosts(CostModel):
         return self.times
 
 
-def replay(inputs: RunInputs, trace: Trace, profile: Path, *, warmup: int = 0) -> Outcome:
+def replay(inputs: RunInputs, trace: Trace, profile: Path, *, warmup: int = 0) -> RunFigures:
     """What the engine makes of the run's own times. Raises UsageError for a trace that is no plain 1F1B."""
     setup = build(with_profile(inputs.spec, profile))
     timings = Timings.of(trace, name=inputs.name, warmup=warmup)

@@ -9,16 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hops.api.build import build
-from hops.api.inputs import RunInputs
-from hops.calibrate.outcome import Outcome, measured_outcome
+from hops.build.build import RunInputs, build
+from hops.calibrate.calibrate import digest, folds, scenario
 from hops.calibrate.predict import VARIANTS, predict, with_profile
 from hops.calibrate.replay import DESCRIPTION, replay
-from hops.calibrate.scenarios import digest, folds, scenario
-from hops.calibrate.score import RunScore, Suite, suite
-from hops.cost.profile_file import read_profile, write_profile
+from hops.calibrate.score import RunFigures, RunScore, Suite, measured_outcome, suite
+from hops.cost.profile import read_profile, write_profile
 from hops.errors import UsageError
-from hops.trace import Trace
+from hops.trace.trace import Trace
 
 REPLAY = "replay"
 DESCRIPTIONS = {**VARIANTS, REPLAY: DESCRIPTION}
@@ -51,7 +49,7 @@ class ValidatedRun:
     seen: bool = False
 
     @property
-    def measured(self) -> Outcome:
+    def measured(self) -> RunFigures:
         return next(iter(self.scores.values())).measured
 
 
@@ -164,7 +162,7 @@ def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> Validate
 
 def _calibrate_fold(task: tuple[list[Path], Readers, Path]) -> None:
     from hops.calibrate.calibrate import calibrate
-    from hops.calibrate.observe import observe
+    from hops.calibrate.observations import observe
 
     folders, readers, file = task
     runs = [observe(readers.inputs(each), readers.trace(each), warmup=readers.warmup) for each in folders]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.options import JsonOption
-from hops.cli.search import BudgetOption
+from hops.cli.console import JsonOption
+from hops.cli.schedule import BudgetOption
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hops.schedule.search import Versus
+    from hops.diagnose.versus import Versus
 
 app = typer.Typer(help="Compare with published benchmarks.", no_args_is_help=True)
 COST_MODELS = {"as given": False, "B := I + W": True}
@@ -44,8 +44,9 @@ def hetero16(
     from dataclasses import asdict
 
     from hops.cli.console import show, show_json
-    from hops.cli.search import parse_budget
-    from hops.schedule.search import HETERO16, read_hetero16, versus, versus_report, warm_up
+    from hops.cli.schedule import parse_budget
+    from hops.diagnose.versus import HETERO16, read_hetero16, versus, versus_report
+    from hops.search.search import warm_up
 
     seconds = parse_budget(budget)
     warm_up()

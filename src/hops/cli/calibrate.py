@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hops.cli.options import QuietOption
+from hops.cli.console import JobsOption, QuietOption
 
 
 def calibrate(
@@ -21,12 +21,13 @@ def calibrate(
 
     The same runs give the same profile. Needs scipy: pip install 'hops-sim[calibrate]'.
     """
-    from hops.calibrate import calibrate as fit
-    from hops.calibrate import observe, run_folders
+    from hops.calibrate.calibrate import calibrate as fit
+    from hops.calibrate.observations import observe
+    from hops.calibrate.validate import run_folders
     from hops.cli.console import show
-    from hops.cli.readers import megatron
-    from hops.cost.profile_file import write_profile
-    from hops.report.profile import render_profile
+    from hops.cli.recorded import megatron
+    from hops.cost.profile import write_profile
+    from hops.report.validation import render_profile
 
     folders = [folder for path in runs for folder in run_folders(path)]
     readers = megatron(warmup)
@@ -34,3 +35,62 @@ def calibrate(
     write_profile(profile, output)
     if not quiet:
         show(render_profile(profile), f"wrote {output}; a spec uses it by hardware.profile, hops validate by --profile")
+
+
+def validate(
+    runs: Annotated[
+        Path, typer.Argument(metavar="RUNS", help="A folder of run folders (run.yaml, link_bench, megatron_trace).")
+    ],
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME", help="A profile's file, or a shipped one's name.")
+    ] = "megatron-aws",
+    folds: Annotated[
+        int,
+        typer.Option(
+            "--folds", metavar="N", min=0, help="Cross-validate instead: predict each run by a profile of other runs."
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="With --folds: how scenarios are shuffled.")] = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write figures, and errors of every run.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FOLDER", help="Write a report with groups and pictures (Markdown, HTML)."),
+    ] = None,
+    warmup: Annotated[
+        int,
+        typer.Option(min=0, help="Leading iterations of traces to leave out, beyond those that were not recorded."),
+    ] = 0,
+    jobs: JobsOption = 2,
+    *,
+    quiet: QuietOption = False,
+) -> None:
+    """Predict measured runs from their launch arguments and link benchmarks alone, then score against their traces."""
+    import json
+
+    from hops.calibrate.validate import cross_validate, run_folders
+    from hops.calibrate.validate import validate as validate_runs
+    from hops.cli.console import show
+    from hops.cli.recorded import megatron, profile_file
+    from hops.files import atomic_write
+    from hops.report.validation import PICTURE, render_validation, write_report
+    from hops.viz.validation import draw_validation
+
+    folders = run_folders(runs)
+    if folds:
+        found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs)
+    else:
+        found = validate_runs(folders, megatron(warmup), profile_file(profile), jobs=jobs)
+    if json_file is not None:
+        with atomic_write(json_file) as out:
+            json.dump(found.to_dict(), out, indent=2, allow_nan=False)
+            out.write("\n")
+    if report is not None:
+        write_report(found, report)
+        draw_validation(found, report / PICTURE)
+    if not quiet:
+        show(render_validation(found))
+        for written in (json_file, report):
+            if written is not None:
+                show(f"wrote {written}")

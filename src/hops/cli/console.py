@@ -5,7 +5,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,3 +63,15 @@ def progress(title: str, total: int, *, visible: bool = True) -> Iterator["Calla
     finally:
         if drawn:
             bar.stop()
+
+
+SpecArgument = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="The spec file (see `hops init`).", show_default=False)
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the spec, such as pipeline.microbatches=16."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that work at once.")]

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.options import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
 
-    from hops.goodput import LifeStory, Study
+    from hops.fleet.study import Study
+    from hops.fleet.trajectory import Trajectory
 
 
 def goodput(
@@ -42,10 +43,10 @@ def goodput(
 
     Iterations without a fault are drawn from their simulated distribution; those that faults touch are simulated.
     """
-    from hops.api import build, load
-    from hops.cli.replanning import planned
+    from hops.build.build import build
     from hops.errors import UsageError
-    from hops.goodput import prepare
+    from hops.fleet.study import prepare
+    from hops.spec.load import load
     from hops.viz.canvas import picture_format
 
     if sweep and policies is not None:
@@ -87,7 +88,7 @@ class _How:
 
 
 def _study(study: "Study", how: _How) -> None:
-    from hops.goodput import summarize_lives
+    from hops.fleet.result import summarize_lives
     from hops.report.goodput import render_goodput
     from hops.viz.goodput import draw_goodput
 
@@ -100,7 +101,7 @@ def _study(study: "Study", how: _How) -> None:
 
 def _compare(studies: "Sequence[tuple[str, Study]]", how: _How) -> None:
     """Several policies; the picture is of the best."""
-    from hops.goodput import summarize_lives
+    from hops.fleet.result import summarize_lives
     from hops.report.goodput import render_policies
     from hops.viz.goodput import draw_goodput
 
@@ -118,8 +119,7 @@ def _sweep(study: "Study", how: _How) -> None:
     from dataclasses import asdict
 
     from hops.cli.console import progress
-    from hops.goodput import sweep_intervals
-    from hops.goodput.sweep import POINTS
+    from hops.fleet.checkpoint_sweep import POINTS, sweep_intervals
     from hops.report.goodput import render_sweep
     from hops.viz.goodput import draw_sweep
 
@@ -130,7 +130,7 @@ def _sweep(study: "Study", how: _How) -> None:
     how.give(lambda: asdict(found), lambda: render_sweep(found))
 
 
-def _lives(study: "Study", how: _How) -> "tuple[LifeStory, ...]":
+def _lives(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
     from hops.cli.console import progress
 
     with progress(study.policy, len(study.seeds), visible=how.on_screen) as on_life:
@@ -139,7 +139,7 @@ def _lives(study: "Study", how: _How) -> "tuple[LifeStory, ...]":
 
 def _names(policies: str) -> list[str]:
     from hops.errors import UsageError
-    from hops.goodput import RECOVERIES
+    from hops.fleet.recovery.base import RECOVERIES
 
     names = [name.strip() for name in policies.split(",") if name.strip()]
     if not names or len(set(names)) != len(names):
@@ -147,3 +147,111 @@ def _names(policies: str) -> list[str]:
     for name in names:
         RECOVERIES.get(name)
     return names
+
+
+if TYPE_CHECKING:
+    from hops.spec.hardware import HardwareSection
+    from hops.spec.spec import Spec
+
+BUDGET_S = 1.0  # a number of evaluations, as in `hops plan --budget 1s`
+
+
+def planned(spec: "Spec", devices: tuple[str, ...]) -> "Spec | None":
+    """The best plan on these devices with the same schedule, recompute option and batch; None if there is none."""
+    from hops.errors import HopsError
+    from hops.planner.budget import Budget
+    from hops.planner.planner import plan
+    from hops.spec.open import OpenSpec
+
+    pipeline = spec.pipeline
+    if pipeline.model is None or not devices:
+        return None  # stated stage times cannot be cut anew
+    left = spec.model_copy(update={"hardware": _only(spec.hardware, devices)})
+    opened = OpenSpec(
+        base=left,
+        partition=True,
+        placement=True,
+        schedules=(pipeline.schedule,),
+        recomputes=(pipeline.recompute,),
+        batches=((pipeline.microbatches, pipeline.microbatch_size),),
+    )
+    try:
+        return plan(opened, budget=Budget(seconds=BUDGET_S), top=1).plans[0].spec
+    except HopsError:
+        return None
+
+
+def _only(hardware: "HardwareSection", devices: tuple[str, ...]) -> "HardwareSection":
+    """The hardware without all other devices: hosts one by one, ids written out."""
+    nodes = []
+    for host in hardware.hosts():
+        kept = tuple(
+            entry.model_copy(update={"count": 1, "id": device})
+            for device, entry in zip(host.device_ids, host.devices, strict=True)
+            if device in devices
+        )
+        if kept:
+            nodes.append(host.entry.model_copy(update={"name": host.name, "count": 1, "devices": kept}))
+    names = {node.name for node in nodes} | set(devices)
+    links = tuple(link for link in hardware.links if set(link.between) <= names)
+    return hardware.model_copy(update={"nodes": tuple(nodes), "links": links, "placement": devices})
+
+
+if TYPE_CHECKING:
+    from hops.faults.plan import FaultPlan
+
+app = typer.Typer(help="Draw fault plans and look at them.", no_args_is_help=True)
+AllOption = Annotated[bool, typer.Option("--all", help="Show every fault, and not the first twenty.")]
+
+
+@app.command()
+def draw(
+    spec: SpecArgument,
+    overrides: SetOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the plan (JSON), for failure.plan.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Draw with this seed; default: the spec's.")] = None,
+    *,
+    every: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw what a spec's `failure` section says breaks until its horizon, whether or not it is enabled."""
+    from hops.build.faults import draw_faults
+    from hops.faults.plan import save_plan
+    from hops.spec.load import load
+
+    loaded = load(spec, overrides or ())
+    plan = draw_faults(loaded, seed=seed)
+    if output is not None:
+        save_plan(plan, output)
+    _show(plan, every=every, as_json=as_json)
+    if output is not None and not as_json:
+        typer.echo(f"wrote {output}")
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that a run or `hops faults draw` saved.")],
+    *,
+    every: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what breaks in a saved plan."""
+    from hops.faults.plan import load_plan
+
+    _show(load_plan(path), every=every, as_json=as_json)
+
+
+def _show(plan: "FaultPlan", *, every: bool, as_json: bool) -> None:
+    import json
+
+    from hops.cli.console import show, show_json
+    from hops.faults.plan import plan_to_json
+    from hops.report.goodput import FIRST, render_plan
+
+    if as_json:
+        content: Any = json.loads(plan_to_json(plan))
+        show_json(content)
+        return
+    show(render_plan(plan, first=len(plan) if every else FIRST))

@@ -33,10 +33,12 @@ def megatron(
     ] = True,
 ) -> None:
     """Turn a Megatron-LM launch into a spec."""
-    from hops.config.load import loads
     from hops.errors import UsageError
     from hops.files import atomic_write
-    from hops.integrations.megatron import has_trace, launch_from_flags, read_launch, spec_text
+    from hops.importers.megatron.launch import launch_from_flags, read_launch
+    from hops.importers.megatron.spec import spec_text
+    from hops.importers.megatron.trace import has_trace
+    from hops.spec.load import loads
 
     if (source is None) == (not flags):
         raise UsageError("give either RUN or --flags, such as: hops import megatron launch.sh --devices h100,l4")
@@ -59,7 +61,7 @@ def _compare(source: Path, spec: Path) -> None:
     """Print what was measured beside what the imported spec predicts."""
     from hops.cli.console import show
     from hops.cli.recorded import audited, opened
-    from hops.report.beside import render_beside
+    from hops.report.comparison import render_beside
 
     measured, simulated = (audited(opened(path)).audit for path in (source, spec))
     show("", render_beside(measured, simulated))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hops.cli.options import JsonOption
+from hops.cli.console import JsonOption, SetOption, SpecArgument
 
 app = typer.Typer(help="List the devices, links, models and schedules that a spec may name.", no_args_is_help=True)
 CatalogOption = Annotated[
@@ -22,7 +22,8 @@ Columns = dict[str, Callable[[Row], str]]  # heading to text of a row; starts wi
 @app.command()
 def devices(catalog: CatalogOption = None, *, as_json: JsonOption = False) -> None:
     """Devices of the catalog: memory, dense rate in bf16, NIC, price. `--json` adds other rates and sources."""
-    from hops.cluster import Catalog, device_rows
+    from hops.hardware.catalog import Catalog
+    from hops.hardware.tables import device_rows
     from hops.units import format_bandwidth, format_bytes
 
     columns: Columns = {
@@ -40,7 +41,8 @@ def devices(catalog: CatalogOption = None, *, as_json: JsonOption = False) -> No
 @app.command()
 def links(catalog: CatalogOption = None, *, as_json: JsonOption = False) -> None:
     """Interconnects of the catalog: bandwidth of one direction, latency, where they are used."""
-    from hops.cluster import Catalog, interconnect_rows
+    from hops.hardware.catalog import Catalog
+    from hops.hardware.tables import interconnect_rows
     from hops.units import format_bandwidth, format_time
 
     columns: Columns = {
@@ -59,7 +61,7 @@ def models(*, as_json: JsonOption = False) -> None:
     """Models by name: their shapes and parameters."""
     from dataclasses import asdict
 
-    from hops.model import MODELS
+    from hops.model.transformer import MODELS
 
     columns: Columns = {
         "model": lambda row: row["name"],
@@ -80,8 +82,8 @@ def schedules(*, as_json: JsonOption = False) -> None:
     """Schedules by name, with their own parameters."""
     from inspect import getdoc
 
-    from hops.config.schedule import ScheduleChoice
-    from hops.schedule import SCHEDULERS
+    from hops.schedules.base import SCHEDULERS
+    from hops.spec.schedule import ScheduleChoice
 
     columns: Columns = {
         "schedule": lambda row: row["name"],
@@ -104,7 +106,7 @@ def recoveries(*, as_json: JsonOption = False) -> None:
     """Recovery policies by name."""
     from inspect import getdoc
 
-    from hops.goodput import RECOVERIES
+    from hops.fleet.recovery.base import RECOVERIES
 
     columns: Columns = {"policy": lambda row: row["name"], "what": lambda row: row["what"]}
     rows = [
@@ -142,3 +144,49 @@ def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
     for row in rows:
         table.add_row(*(text(row) for text in columns.values()))
     show(table)
+
+
+def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Print the fully resolved spec, every default visible; it loads back to the same run.
+
+    Beside what is open (null, balanced) stands, as a comment, what it comes out as.
+    """
+    from hops.build.remarks import inferred
+    from hops.cli.console import show_json
+    from hops.spec.load import load
+    from hops.spec.text import dump
+
+    loaded = load(spec, overrides or ())
+    if as_json:
+        show_json(loaded.model_dump(mode="json"))
+    else:
+        typer.echo(dump(loaded, inferred(loaded)), nl=False)
+
+
+def schema() -> None:
+    """Print the JSON Schema of a spec.
+
+    For completion in editors: `hops schema > hops.schema.json`, then start the spec with
+    `# yaml-language-server: $schema=hops.schema.json`.
+    """
+    from hops.cli.console import show_json
+    from hops.spec.text import json_schema
+
+    show_json(json_schema())
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("spec.yaml"),
+    *,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Write a commented starter spec."""
+    from hops.errors import UsageError
+    from hops.files import atomic_write
+    from hops.spec.text import starter
+
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists already; give another name, or --force to replace it")
+    with atomic_write(path) as out:
+        out.write(starter())
+    typer.echo(f"wrote {path}; next: hops run {path}")

@@ -7,22 +7,15 @@ import typer
 from hops.cli import (
     bench,
     calibrate,
-    compare,
-    faults,
+    diagnose,
     goodput,
     importing,
-    initialise,
     listing,
     plan,
     research,
     run,
     schedule,
-    schema,
-    show,
-    stragglers,
     trace,
-    validate,
-    whatif,
 )
 from hops.errors import HopsError, SpecError
 
@@ -56,23 +49,23 @@ def _hops(
 
 
 app.command("run")(run.run)
-app.command("compare")(compare.compare)
+app.command("compare")(run.compare)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
-app.command("whatif")(whatif.whatif)
-app.command("stragglers")(stragglers.stragglers)
+app.command("whatif")(diagnose.whatif)
+app.command("stragglers")(diagnose.stragglers)
 app.command("calibrate")(calibrate.calibrate)
-app.command("validate")(validate.validate)
-app.command("init")(initialise.init)
-app.command("show")(show.show)
-app.command("schema")(schema.schema)
+app.command("validate")(calibrate.validate)
+app.command("init")(listing.init)
+app.command("show")(listing.show)
+app.command("schema")(listing.schema)
 app.add_typer(listing.app, name="list")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(bench.app, name="bench")
 app.add_typer(importing.app, name="import")
 app.add_typer(research.app, name="research")
 app.add_typer(trace.app, name="trace")
-app.add_typer(faults.app, name="faults")
+app.add_typer(goodput.app, name="faults")
 
 
 def main() -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.options import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
-    from hops.plan import Plan, PlanReport
+    from hops.planner.result import Plan, PlanReport
     from hops.viz.plan import PlanPoint
 
 EXIT_INTERRUPTED = 130
@@ -49,11 +49,12 @@ def plan(
     Exit code 1 if nothing fits, with the proof.
     """
     from hops.cli.console import show, show_json
-    from hops.config.opened import load_open
     from hops.errors import UnitError, UsageError
-    from hops.plan import Budget, Objective
-    from hops.plan import plan as find_plans
+    from hops.planner.budget import Budget
+    from hops.planner.planner import plan as find_plans
+    from hops.planner.problem import Objective
     from hops.report.plan import render_plans
+    from hops.spec.open import load_open
     from hops.units import TIME
 
     goal = Objective.named(objective)
@@ -98,10 +99,10 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
     """A spec per plan, all figures as JSON, the Pareto plot and the best plan's timeline; returns the paths."""
     import json
 
-    from hops.config import dump
     from hops.files import atomic_write
-    from hops.viz import draw_timeline
+    from hops.spec.text import dump
     from hops.viz.plan import draw_pareto
+    from hops.viz.timeline import draw_timeline
 
     paths = []
     for number, each in enumerate(report.plans, start=1):

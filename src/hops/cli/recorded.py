@@ -4,13 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hops.api import load, loads, simulate
-from hops.integrations import read_trace
-from hops.integrations.megatron import is_launch, read_launch, spec_text
-from hops.metrics import Run, RunFacts, audit, find_warmup, summarize
+from hops.build.run import simulate
+from hops.calibrate.validate import Readers
+from hops.cost.profile import shipped_profile
+from hops.diagnose.detect import Detected, detect
+from hops.importers.base import read_trace
+from hops.importers.megatron.launch import read_launch
+from hops.importers.megatron.run_folder import is_launch, read_inputs
+from hops.importers.megatron.spec import spec_text
+from hops.importers.megatron.trace import read_run
+from hops.metrics.audit import audit
+from hops.metrics.iterations import Iterations, find_warmup
+from hops.metrics.summarize import summarize
+from hops.metrics.summary import RunFacts
 from hops.report.audit import Audited
-from hops.schedule import Detected, detect
-from hops.trace import Trace
+from hops.spec.load import load, loads
+from hops.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +68,21 @@ def audited(recorded: Recorded) -> Audited:
         name=recorded.name,
         label=trace.meta.schedule,
         summary=summarize(trace, recorded.facts),
-        audit=audit(Run.of(trace, recorded.facts)),
+        audit=audit(Iterations.of(trace, recorded.facts)),
         detected=detect(trace),
         dropped=recorded.dropped,
     )
+
+
+def _trace(folder: Path) -> Trace:
+    return read_run(folder).trace
+
+
+def megatron(warmup: int = 0) -> Readers:
+    """Readers of Megatron-LM run folders."""
+    return Readers(inputs=read_inputs, trace=_trace, warmup=warmup)
+
+
+def profile_file(name: str) -> Path:
+    """A profile by its file, or by the name of a shipped one. Raises UsageError if there is neither."""
+    return Path(name) if Path(name).is_file() else shipped_profile(name)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hops.cli.options import JsonOption, QuietOption
+from hops.cli.console import JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from hops.research import Folder
+    from hops.research.folder import Folder
 
 app = typer.Typer(
     help="Improve the model by measured runs: observe, change, check, accept or reject; by hand or by an agent.",
@@ -43,11 +43,11 @@ def initialise(
     """Make a research folder: splits, tolerances, and the figures of the model as committed."""
     import shlex
 
+    from hops.research.folder import DEFAULT_EDITABLE, DEFAULT_EVALUATE, DEFAULT_TESTS, Data, ResearchSettings
+    from hops.research.loop import initialise as make
     from hops.research.scores import figures_text
-    from hops.research.settings import DEFAULT_EDITABLE, DEFAULT_EVALUATE, DEFAULT_TESTS, Data, Settings
-    from hops.research.start import initialise as make
 
-    settings = Settings(
+    settings = ResearchSettings(
         repository="..",
         data=Data(train=_resolved(train), diagnostic=_resolved(diagnostic), test=_resolved(test)),
         variant=variant,
@@ -66,7 +66,7 @@ def observe(
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Show the largest contributors to the error, by term, group and run, as Markdown."""
-    from hops.research.person import observation
+    from hops.research.by_hand import observation
 
     typer.echo(observation(_open(folder), split), nl=False)
 
@@ -77,7 +77,7 @@ def check(folder: FolderOption = DEFAULT_FOLDER, *, as_json: JsonOption = False)
     from dataclasses import asdict
 
     from hops.cli.console import show_json
-    from hops.research.person import check as judge
+    from hops.research.by_hand import check as judge
     from hops.research.scores import figures_text
 
     checked = judge(_open(folder))
@@ -97,7 +97,7 @@ def check(folder: FolderOption = DEFAULT_FOLDER, *, as_json: JsonOption = False)
 @app.command()
 def accept(message: HypothesisOption, folder: FolderOption = DEFAULT_FOLDER) -> None:
     """Commit your change if it passes, move the golden baseline, log it. Exit code 1 if it does not pass."""
-    from hops.research.person import accept as decide
+    from hops.research.by_hand import accept as decide
     from hops.research.scores import figures_text
 
     checked = decide(_open(folder), message)
@@ -107,7 +107,7 @@ def accept(message: HypothesisOption, folder: FolderOption = DEFAULT_FOLDER) -> 
 @app.command()
 def reject(message: HypothesisOption, folder: FolderOption = DEFAULT_FOLDER) -> None:
     """Log your change as rejected and restore the tree; git keeps what you had."""
-    from hops.research.person import reject as decide
+    from hops.research.by_hand import reject as decide
 
     rejected = decide(_open(folder), message)
     typer.echo(f"rejected and restored; what you had is in git: git show {rejected.snapshot[:12]}")
@@ -132,8 +132,7 @@ def log(
 
     from hops.errors import UsageError
     from hops.files import atomic_write
-    from hops.research.journal import KIND_OF, Journal
-    from hops.research.log import render_lines, render_log
+    from hops.research.journal import KIND_OF, Journal, render_lines, render_log
 
     if journal is not None and not journal.is_file():
         raise UsageError(f"--journal: {journal} is no file")

@@ -1,17 +1,21 @@
 """`hops run`: simulate a spec, print what came out, write what the spec asks for."""
 
+import os
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.options import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.errors import HopsError, UsageError
 
 if TYPE_CHECKING:
-    from hops.api import SimulatedRun
-    from hops.config.spec import Output
-    from hops.metrics import Summary
+    from hops.build.run import SimulatedRun
+    from hops.metrics.summary import Summary
+    from hops.spec.spec import OutputSection
 
 OutputOption = Annotated[
     Path | None,
@@ -36,11 +40,12 @@ def run(
 
     Writes the files that the spec's `output` section names, and with `--output` all of them into one folder.
     """
-    from hops.api import load, simulate, summarize
+    from hops.build.run import simulate, summarize
     from hops.cli.console import progress, show, show_json
-    from hops.metrics import losses
-    from hops.report import render_summary
-    from hops.report.faults import render_losses
+    from hops.metrics.losses import losses
+    from hops.report.goodput import render_losses
+    from hops.report.overview import render_summary
+    from hops.spec.load import load
 
     loaded = load(spec, overrides or ())
     iterations = loaded.simulation.iterations
@@ -58,11 +63,11 @@ def run(
         show(render_summary(summary), *far, *broken, *(f"wrote {path}" for path in written))
 
 
-def everything(folder: Path) -> "Output":
+def everything(folder: Path) -> "OutputSection":
     """All outputs, under their usual names in one folder."""
-    from hops.config.spec import Output
+    from hops.spec.spec import OutputSection
 
-    return Output(
+    return OutputSection(
         summary=str(folder / "summary.json"),
         events=str(folder / "events.csv"),
         trace=str(folder / "trace.json"),
@@ -72,13 +77,14 @@ def everything(folder: Path) -> "Output":
     )
 
 
-def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> list[str]:
+def write(simulated: "SimulatedRun", summary: "Summary", output: "OutputSection") -> list[str]:
     """Write what an output section names, making folders; returns the paths."""
-    from hops.cli.together import together
-    from hops.faults import save_plan
-    from hops.report import write_chrome, write_summary
-    from hops.trace import write_events
-    from hops.viz import draw_dashboard, draw_timeline, prepare
+    from hops.faults.plan import save_plan
+    from hops.report.overview import write_chrome, write_summary
+    from hops.trace.files import write_events
+    from hops.viz.canvas import prepare
+    from hops.viz.dashboard import draw_dashboard
+    from hops.viz.timeline import draw_timeline
 
     trace, facts = simulated.trace, simulated.facts
     jobs: tuple[tuple[str | None, Callable[[Path], None]], ...] = (
@@ -97,7 +103,104 @@ def write(simulated: "SimulatedRun", summary: "Summary", output: "Output") -> li
 
     if output.timeline and output.dashboard:  # the last takes as long as all others
         prepare()
-        together(lambda: write_all(named[:-1]), lambda: write_all(named[-1:]))
+        in_parallel(lambda: write_all(named[:-1]), lambda: write_all(named[-1:]))
     else:
         write_all(named)
     return [str(path) for path, _ in named]
+
+
+# macOS's frameworks do not survive a fork, Windows has none
+CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
+
+
+def in_parallel(first: Callable[[], None], second: Callable[[], None]) -> None:
+    """Run `first` here and `second` in a forked process; one after the other where the system cannot fork.
+
+    A HopsError of either is raised, that of `first` before that of `second`; both have ended then.
+    """
+    if not CAN_FORK:
+        first()
+        second()
+        return
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    with warnings.catch_warnings():  # Python 3.12 warns of threads, and NumPy's idle ones know how to fork
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _finish(second, writer)
+    os.close(writer)
+    try:
+        first()
+    finally:
+        with os.fdopen(reader, encoding="utf-8") as pipe:
+            message = pipe.read()
+        _, status = os.waitpid(child, 0)
+    if status:
+        raise UsageError(message or "a process that draws pictures was killed; draw one picture at a time")
+
+
+def _finish(job: Callable[[], None], writer: int) -> None:
+    """Do the job and end this process; what went wrong goes into the pipe."""
+    code = 1
+    try:
+        job()
+        code = 0
+    except HopsError as error:
+        os.write(writer, str(error).encode())
+    finally:
+        if code and sys.exc_info()[0] is not None:
+            sys.excepthook(*sys.exc_info())
+        os._exit(code)  # without what the parent does at its end
+
+
+def compare(
+    spec: SpecArgument,
+    schedules: Annotated[
+        str, typer.Option("--schedules", "-s", metavar="A,B,C", help="Schedules to compare; see `hops list schedules`.")
+    ] = "gpipe,1f1b,zb_h1,zero_bubble",
+    overrides: SetOption = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw all timelines into a PNG or SVG.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Simulate a spec under several schedules, side by side.
+
+    A schedule that cannot run here (memory, divisibility) is listed with the reason. Exit code 1 if none can.
+    """
+    from hops.build.run import simulate, summarize
+    from hops.cli.console import show, show_json
+    from hops.errors import DoesNotFitError, SpecError, UsageError
+    from hops.report.comparison import render_comparison
+    from hops.schedules.base import SCHEDULERS
+    from hops.spec.load import load
+    from hops.viz.comparison import draw_comparison
+
+    names = [name.strip() for name in schedules.split(",") if name.strip()]
+    if len(set(names)) != len(names) or not names:
+        raise UsageError(f"--schedules: got {schedules!r}, expected different names separated by commas")
+    for name in names:
+        SCHEDULERS.get(name)  # a name that nobody knows is a slip of the pen, not a schedule that cannot run here
+    runs, refused = {}, {}
+    load(spec, overrides or ())  # what is wrong with the file itself is said once
+    for name in names:
+        try:
+            runs[name] = simulate(load(spec, [*(overrides or ()), f"pipeline.schedule={name}"]))
+        except (DoesNotFitError, SpecError, UsageError) as error:
+            refused[name] = str(error).removeprefix(f"--set pipeline.schedule={name}: pipeline.schedule: ")
+    if not runs:
+        raise DoesNotFitError(
+            "none of the schedules can run\n" + "\n".join(f"{name}: {why}" for name, why in refused.items())
+        )
+    summaries = {name: summarize(run) for name, run in runs.items()}
+    if picture is not None:
+        draw_comparison([(name, run.trace, summaries[name], run.facts) for name, run in runs.items()], picture)
+    if as_json:
+        show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": refused})
+    elif not quiet:
+        show(render_comparison(summaries), *(f"{name} cannot run: {why}" for name, why in refused.items()))
+        if picture is not None:
+            show(f"wrote {picture}")

@@ -1,16 +1,96 @@
 """`hops schedule`: look at a schedule's program, check a program of your own."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.options import JsonOption
-from hops.cli.search import search
+from hops.cli.console import JsonOption
 
 if TYPE_CHECKING:
-    from hops.schedule import Program
+    from rich.table import Table
+
+BudgetOption = Annotated[
+    str, typer.Option("--budget", "-b", metavar="TIME", help="How long to search, such as 300ms or 1 s.")
+]
+
+
+def search(
+    profile: Annotated[
+        Path, typer.Argument(metavar="PROFILE", help="Stage times: a .json file, or a .jsonl file with one a line.")
+    ],
+    budget: BudgetOption = "300ms",
+    seed: Annotated[int, typer.Option(min=0, help="Of the random choices.")] = 0,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Search the program with the shortest makespan, and say how far from a proven bound it is.
+
+    The budget becomes a number of iterations at a fixed rate, so that the same call gives the same programs. With
+    --json, one object a line for each pipeline, in the file's order. Exit code 1 if one microbatch does not fit.
+    """
+    import json
+
+    from hops.cli.console import show
+    from hops.search.search import iterations_for, search_report, warm_up
+    from hops.search.search import search as search_program
+    from hops.timing.examples import read_profiles
+
+    seconds = parse_budget(budget)
+    named = read_profiles(profile)
+    warm_up()
+    reports = []
+    for each in named:
+        started = time.perf_counter()
+        iterations = iterations_for(seconds, each.profile)
+        result = search_program(each.profile, iterations=iterations, seed=seed)
+        report = search_report(each.name, result, (time.perf_counter() - started) * 1e3)
+        if as_json:
+            typer.echo(json.dumps(report, allow_nan=False))
+        reports.append(report)
+    if not as_json:
+        show(_table(reports))
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of a budget. Raises UsageError."""
+    from hops.errors import UnitError, UsageError
+    from hops.units import parse_time
+
+    try:
+        return parse_time(text)
+    except UnitError as error:
+        raise UsageError(f"--budget: {error}") from None
+
+
+def _table(reports: list[dict[str, Any]]) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("pipeline", no_wrap=True)
+    for heading in ("makespan\nms", "bound\nms", "gap\n%", "best built-in\nms", "gain\n%", "search\nms"):
+        table.add_column(heading, justify="right")
+    for report in reports:
+        built_in = min((each for each in report["builtins_ms"].values() if each is not None), default=None)
+        table.add_row(
+            report["name"],
+            f"{report['makespan_ms']:.3f}",
+            f"{report['bound_ms']:.3f}",
+            f"{report['gap_pct']:.2f}",
+            "none fits" if built_in is None else f"{built_in:.3f}",
+            "-" if built_in is None else f"{100 * (built_in / report['makespan_ms'] - 1):.2f}",
+            f"{report['search_ms']:.0f}",
+        )
+    gaps = [report["gap_pct"] for report in reports]
+    table.caption = f"mean gap {sum(gaps) / len(gaps):.2f} %, worst {max(gaps):.2f} %"
+    return table
+
+
+if TYPE_CHECKING:
+    from hops.program.program import Program
 
 app = typer.Typer(help="Show, check and search schedules as programs.", no_args_is_help=True)
 app.command("search")(search)
@@ -41,15 +121,15 @@ def show_schedule(
     """Print a schedule as a grid over time (F, I and W take 1 ms, messages no time), one row per rank."""
     from shutil import get_terminal_size
 
-    from hops.schedule import Profile
-    from hops.schedule.evaluate import evaluate
-    from hops.schedule.show import grid
+    from hops.report.schedule import grid
+    from hops.timing.evaluate import evaluate
+    from hops.timing.stage_costs import StageCosts
 
     program = load_program(name, ranks, microbatches, parameters or [])
     if as_program:
         typer.echo(str(program))
         return
-    evaluation = evaluate(program, Profile.uniform(program.shape, f=1e-3, i=1e-3, w=1e-3))
+    evaluation = evaluate(program, StageCosts.uniform(program.shape, f=1e-3, i=1e-3, w=1e-3))
     typer.echo(grid(program, evaluation, width=get_terminal_size((_WIDTH, 0)).columns))
     typer.echo(_LEGEND + (_LEGEND_OF_CHUNKS if program.shape.num_stages > program.shape.num_ranks else ""))
 
@@ -60,12 +140,13 @@ def check(
 ) -> None:
     """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
     from hops.cli.console import show_json
-    from hops.schedule import Profile, Program
-    from hops.schedule.evaluate import evaluate
+    from hops.program.program import Program
+    from hops.timing.evaluate import evaluate
+    from hops.timing.stage_costs import StageCosts
 
     program = Program.load(path)
     program.check()
-    found = evaluate(program, Profile.uniform(program.shape))
+    found = evaluate(program, StageCosts.uniform(program.shape))
     if as_json:
         show_json(
             {
@@ -85,9 +166,11 @@ def check(
 
 def load_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":
     """The program of a named schedule with uniform times, or of a file."""
-    from hops.config.schedule import ScheduleChoice
     from hops.errors import UsageError
-    from hops.schedule import Profile, Program, StaticScheduler
+    from hops.program.program import Program
+    from hops.schedules.base import StaticScheduler
+    from hops.spec.schedule import ScheduleChoice
+    from hops.timing.stage_costs import StageCosts
 
     if Path(name).is_file():
         program = Program.load(Path(name))
@@ -100,7 +183,7 @@ def load_program(name: str, ranks: int, microbatches: int, parameters: Sequence[
     scheduler = choice.make()
     if not isinstance(scheduler, StaticScheduler):
         raise UsageError(f"{name} is a policy: it decides during the run and has no program; see it with hops run")
-    scheduler.configure(Profile.uniform(scheduler.shape(ranks, microbatches)))
+    scheduler.configure(StageCosts.uniform(scheduler.shape(ranks, microbatches)))
     return scheduler.program
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.options import JsonOption
+from hops.cli.console import JsonOption
 
 if TYPE_CHECKING:
     from hops.cli.recorded import Recorded
@@ -43,7 +43,7 @@ def show_trace(
     from hops.cli.console import show, show_json
     from hops.cli.recorded import audited, opened
     from hops.report.audit import findings, render_audit
-    from hops.viz import draw_timeline
+    from hops.viz.timeline import draw_timeline
 
     recorded = opened(run, format_name=format_name, lenient=lenient, warmup=warmup)
     found = audited(recorded)
@@ -93,9 +93,9 @@ def diff_traces(
     """
     from hops.cli.console import show, show_json
     from hops.cli.recorded import audited, opened
-    from hops.metrics import break_down, difference
-    from hops.report.diff import render_difference
-    from hops.viz import draw_diff
+    from hops.metrics.difference import break_down, difference
+    from hops.report.comparison import render_difference
+    from hops.viz.difference import draw_diff
 
     runs = [opened(path, format_name=format_name, lenient=lenient, warmup=warmup) for path in (first, second)]
     finds = [audited(each) for each in runs]
@@ -130,8 +130,8 @@ def convert_trace(
     """Write a run as raw events or as a Chrome trace for Perfetto; the name's ending says which."""
     from hops.cli.console import show
     from hops.cli.recorded import opened
-    from hops.report import write_chrome
-    from hops.trace import write_events
+    from hops.report.overview import write_chrome
+    from hops.trace.files import write_events
 
     recorded = opened(run, format_name=format_name, lenient=lenient, warmup=0)
     if output.name.lower().endswith((".json", ".json.gz")):

@@ -1,11 +1,20 @@
 """Costs: seconds and bytes of every action, on the devices that the stages are placed on."""
 
-from hops.cost.analytic import AnalyticCosts
-from hops.cost.balance import balanced_partition
+from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel, StepCosts
-from hops.cost.distribution import Backward, DistributionCosts, FusedBackward, MeasuredBackward, SplitBackward
-from hops.cost.fixed import FixedCosts
-from hops.cost.hardware_profile import (
+from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
+from hops.cost.fitted import (
+    TCP_CORE_BYTES_PER_S,
+    End,
+    catalog_rates,
+    fitted_rates,
+    pair_of,
+    port_bytes_per_s,
+    shapes_traffic,
+    tied_reduce,
+)
+from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
+from hops.cost.profile import (
     BenchmarkFit,
     CodeFit,
     DeviceFit,
@@ -20,20 +29,9 @@ from hops.cost.hardware_profile import (
     Scope,
     StallPrior,
 )
-from hops.cost.jitter import Jittered
-from hops.cost.profiled import (
-    TCP_CORE_BYTES_PER_S,
-    End,
-    catalog_rates,
-    fitted_rates,
-    pair_of,
-    port_bytes_per_s,
-    shapes_traffic,
-    tied_reduce,
-)
-from hops.cost.rates import DeviceRates, Traffic
-from hops.cost.reductions import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
-from hops.cost.steps import StepModel, optimizer_seconds, optimizer_steps
+from hops.cost.roofline import DeviceRates, Traffic
+from hops.cost.stated import Backward, DistributionCosts, FusedBackward, Jittered, MeasuredBackward, SplitBackward
+from hops.cost.table import FixedCosts
 
 __all__ = [
     "TCP_CORE_BYTES_PER_S",

@@ -2,28 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
-from hops.actions import Op
 from hops.cost.base import CostModel, StepCosts, crosses_stages
-from hops.cost.rates import DeviceRates
-from hops.cost.steps import NO_STEPS, StepModel
-from hops.cost.terms import backward_terms, forward_terms, work_terms
-from hops.draws import FloatArray
+from hops.cost.iteration_end import NO_STEPS, StepModel
+from hops.cost.roofline import DeviceRates, backward_terms, forward_terms, work_terms
+from hops.distributions import FloatArray
 from hops.errors import UsageError
-from hops.model import (
-    Implementation,
-    Microbatch,
-    Optimizer,
-    Partition,
-    StageMemory,
-    StageWork,
-    Transformer,
-    check_fit,
-    stage_memory,
-    stage_work,
-)
+from hops.model.implementation import Implementation, Microbatch, Optimizer
+from hops.model.memory import StageMemory, stage_memory
+from hops.model.partition import Partition, StageSlice
+from hops.model.transformer import Transformer
+from hops.model.workload import StageWork, check_fit, stage_work
+from hops.program.action import Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +135,29 @@ class AnalyticCosts(CostModel):
         inputs = sum(work_terms(work.recompute.kernels + work.input_backward.kernels, rates, factor).values())
         weights = sum(work_terms(work.weight_backward.kernels, rates, factor).values())
         return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
+
+
+def balanced_partition(
+    model: Transformer, batch: Microbatch, how: Implementation, rates: Sequence[DeviceRates]
+) -> Partition:
+    """The partition whose slowest stage, in F + B, is fastest; exact, with embedding and head counted.
+
+    `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum.
+    Raises UsageError if there are more stages than layers.
+    """
+    last = len(rates) - 1
+
+    @cache
+    def by_count(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
+        """F + B of a stage with 0, 1, 2 ... layers, shape (layers + 1,); stages alike on devices alike share it."""
+        parts = [StageSlice(layers=count, embedding=embedding, head=head) for count in range(model.layers + 1)]
+        return np.array([_seconds(stage_work(model, part, batch, how), device) for part in parts])
+
+    stages = [by_count(device, embedding=stage == 0, head=stage == last) for stage, device in enumerate(rates)]
+    layers = np.arange(model.layers + 1)
+    counts = layers[None, :] - layers[:, None]  # by first layer, layer after the last
+    return Partition.balanced_by_table(np.where(counts > 0, np.array(stages)[:, counts.clip(min=0)], np.inf))
+
+
+def _seconds(work: StageWork, rates: DeviceRates) -> float:
+    return sum((*forward_terms(work, rates).values(), *backward_terms(work, rates).values()))

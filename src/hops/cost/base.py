@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hops.actions import ACTION_OPS, Op
-from hops.draws import FloatArray
-from hops.model import StageMemory
+from hops.distributions import FloatArray
+from hops.model.memory import StageMemory
+from hops.program.action import ACTION_OPS, Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,14 @@ A policy's rank receives what is offered while it is idle, since nobody knows wh
 
 from typing import NamedTuple
 
-from hops.actions import Action
-from hops.cluster import Network
-from hops.cost import CostModel
+from hops.cost.base import CostModel
 from hops.engine.iteration import Iteration
-from hops.engine.orders import Order
-from hops.engine.run import Run
-from hops.engine.settings import P2P, Settings
-from hops.engine.wiring import Wiring
+from hops.engine.rank_order import RankOrder
+from hops.engine.run import ReferenceRun
+from hops.engine.settings import P2P, RunSettings
+from hops.hardware.network import Network
+from hops.program.action import Action
+from hops.program.lowering import Wiring
 
 ANY = -2  # the rank receives from anybody
 NOBODY = -1
@@ -31,10 +31,12 @@ class _Offer(NamedTuple):
     key: int
 
 
-class BlockingRun(Run):
+class BlockingRun(ReferenceRun):
     """A run whose messages keep sender and receiver busy."""
 
-    def __init__(self, order: Order, wiring: Wiring, costs: CostModel, network: Network, settings: Settings) -> None:
+    def __init__(
+        self, order: RankOrder, wiring: Wiring, costs: CostModel, network: Network, settings: RunSettings
+    ) -> None:
         super().__init__(order, wiring, costs, network, settings)
         ranks = wiring.shape.num_ranks
         self._fused = settings.p2p is P2P.BLOCKING_FUSED

@@ -6,25 +6,77 @@ receiver or a link of its route breaks while it is under way; what is sent while
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from hops.actions import Action, Op
-from hops.cluster import Network
-from hops.cost import CostModel
+from hops.cost.base import CostModel
 from hops.engine.blocking import BlockingRun
-from hops.engine.disturbances import Change, Disturbances, end_of
-from hops.engine.fault_rows import with_fault_rows
+from hops.engine.fault_windows import FaultWindows, WindowEdge, end_of, with_fault_rows
 from hops.engine.iteration import Iteration
-from hops.engine.orders import Order
-from hops.engine.outcome import Interruption, Outcome
 from hops.engine.overlapped import OverlappedRun
-from hops.engine.recorder import LOST_MESSAGE
-from hops.engine.run import Run
-from hops.engine.settings import Settings
-from hops.engine.under_way import WAITS, Message, Work
-from hops.engine.wiring import Wiring
+from hops.engine.rank_order import RankOrder
+from hops.engine.rows import LOST_MESSAGE
+from hops.engine.run import ReferenceRun
+from hops.engine.settings import RunSettings
+from hops.engine.stopped_run import Interruption, StoppedRun
 from hops.errors import JobFailedError
-from hops.faults import FOREVER, Fault, FaultKind
-from hops.trace import Stream, Trace
+from hops.faults.plan import FOREVER, Fault, FaultKind
+from hops.hardware.network import Network
+from hops.program.action import Action, Op
+from hops.program.lowering import Wiring
+from hops.trace.trace import Stream, Trace
+
+WAITS = -1  # in place of a start: it waits for what is down
+
+
+class Work:
+    """What ranks spend time on together."""
+
+    __slots__ = ("arguments", "length_ns", "links", "ranks", "row", "start_ns", "then", "turn")
+
+    def __init__(
+        self,
+        ranks: tuple[int, ...],
+        links: tuple[int, ...],
+        length_ns: int,
+        row: tuple[int, int, int, int],
+        then: Callable[..., None],
+        arguments: tuple[Any, ...],
+    ) -> None:
+        self.ranks = ranks
+        self.links = links
+        self.length_ns = length_ns
+        self.row = row  # iteration, stage (-1: none), op, microbatch
+        self.then = then  # called with arguments and start when it ends
+        self.arguments = arguments
+        self.start_ns = WAITS
+        self.turn = 0  # raised whenever it is lost or begun
+
+    def __str__(self) -> str:
+        _, stage, op, microbatch = self.row
+        what = Op(op).name if stage < 0 else str(Action(stage, Op(op), microbatch))
+        return f"{what} of rank{'s' if len(self.ranks) > 1 else ''} {' and '.join(map(str, self.ranks))}"
+
+
+class Message:
+    """An action's output on its way, or waiting for the way."""
+
+    __slots__ = ("action", "iteration", "key", "links", "ranks", "sent_ns", "transfer", "turn")
+
+    def __init__(
+        self, ranks: tuple[int, int], links: tuple[int, ...], iteration: Iteration, action: Action, key: int
+    ) -> None:
+        self.ranks = ranks
+        self.links = links
+        self.iteration = iteration
+        self.action = action
+        self.key = key
+        self.sent_ns = WAITS
+        self.transfer: Any = None
+        self.turn = 0
+
+    def __str__(self) -> str:
+        return f"the output of {self.action} from rank {self.ranks[0]} to rank {self.ranks[1]}"
+
 
 _LOST = int(Stream.LOST)
 
@@ -37,14 +89,16 @@ class _InterruptedError(Exception):
         self.interruption = interruption
 
 
-class Disturbed(Run):
+class Disturbed(ReferenceRun):
     """What faults do, whatever the mode of messages."""
 
-    def __init__(self, order: Order, wiring: Wiring, costs: CostModel, network: Network, settings: Settings) -> None:
+    def __init__(
+        self, order: RankOrder, wiring: Wiring, costs: CostModel, network: Network, settings: RunSettings
+    ) -> None:
         super().__init__(order, wiring, costs, network, settings)
         self._ranks = range(wiring.shape.num_ranks)
         names = (link.name for link in network.links)
-        self._disturbances = Disturbances.compile(settings.faults, len(self._ranks), names)
+        self._disturbances = FaultWindows.compile(settings.faults, len(self._ranks), names)
         self._changes = iter(self._disturbances.changes)
         self._all_up = True
         self._rank_down = bytearray(len(self._ranks))
@@ -63,7 +117,7 @@ class Disturbed(Run):
             raise JobFailedError(interrupted.interruption.message) from None
         return with_fault_rows(trace, self._disturbances)
 
-    def run_until_stop(self) -> Outcome:
+    def run_until_stop(self) -> StoppedRun:
         """Simulate until the first stop that hits a rank (or the transport gives up), or to the end."""
         self._until_stop = True
         self._await_change()
@@ -73,7 +127,7 @@ class Disturbed(Run):
             interruption = interrupted.interruption
             self._lose_everything()
             trace = self.trace()
-        return Outcome(trace=with_fault_rows(trace, self._disturbances), interruption=interruption)
+        return StoppedRun(trace=with_fault_rows(trace, self._disturbances), interruption=interruption)
 
     # Work
 
@@ -184,7 +238,7 @@ class Disturbed(Run):
             self.loop.fault_at(time, self._happen, change)
             return
 
-    def _happen(self, change: Change) -> None:
+    def _happen(self, change: WindowEdge) -> None:
         """Things break and return at this moment."""
         if not self.iterations:
             return  # the run is over
@@ -195,7 +249,7 @@ class Disturbed(Run):
         self._restore(change)
         self._await_change()
 
-    def _break(self, change: Change) -> None:
+    def _break(self, change: WindowEdge) -> None:
         if self._until_stop and change.ranks_down:
             self._interrupt_by_stop(change.ranks_down)
         for rank in change.ranks_down:
@@ -217,7 +271,7 @@ class Disturbed(Run):
                 self._lose_work(work)
             self._arm(work, set(work.links) & set(change.links_down))
 
-    def _restore(self, change: Change) -> None:
+    def _restore(self, change: WindowEdge) -> None:
         for rank in change.ranks_up:
             self._rank_down[rank] = 0
             self.busy[rank] = self._work[rank] is not None and not self.left[rank]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from math import ceil, isfinite
 from typing import Any
 
-from hops.cluster import Network
 from hops.engine.loop import Loop
+from hops.hardware.network import Network
 
 _ROUNDING_NS = 1e-6  # a finish computed this close above a whole nanosecond is that nanosecond
 

@@ -1,11 +1,11 @@
 """Overlapped messages: the sender goes on at once, the receiver takes its input when it needs it."""
 
-from hops.actions import Action
 from hops.engine.iteration import Iteration
-from hops.engine.run import Run
+from hops.engine.run import ReferenceRun
+from hops.program.action import Action
 
 
-class OverlappedRun(Run):
+class OverlappedRun(ReferenceRun):
     """A run whose messages cost the ranks nothing but waiting."""
 
     def advance(self, rank: int) -> None:

@@ -13,20 +13,19 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.actions import Op
-from hops.cluster import Network
-from hops.cost import CostModel
-from hops.engine.iteration import draw_delays, to_ns
+from hops.compiled import available, kernel
+from hops.cost.base import CostModel
+from hops.engine.iteration import IterationEnd, draw_delays, to_ns
 from hops.engine.links import transfer_ns
 from hops.engine.loop import Loop
-from hops.engine.recorder import Recorder, codes_of
-from hops.engine.settings import Settings
-from hops.engine.step import Step
-from hops.engine.wiring import Wiring
-from hops.schedule import Program
-from hops.schedule.coded import Coded
-from hops.schedule.jit import available, kernel
-from hops.trace import Stream
+from hops.engine.rows import Recorder, codes_of
+from hops.engine.settings import RunSettings
+from hops.hardware.network import Network
+from hops.program.action import Op
+from hops.program.coded import Coded
+from hops.program.lowering import Wiring
+from hops.program.program import Program
+from hops.trace.trace import Stream
 
 IntArray = NDArray[np.int64]
 Ints = Sequence[int] | IntArray
@@ -111,7 +110,7 @@ def follow(
 
 
 def quick_rows(
-    program: Program, wiring: Wiring, costs: CostModel, network: Network, settings: Settings
+    program: Program, wiring: Wiring, costs: CostModel, network: Network, settings: RunSettings
 ) -> Recorder | None:
     """All rows of a run, or None if it needs events: pairs, a stall, or messages that share a link."""
     if program.pairs:
@@ -252,7 +251,7 @@ def _step(recorder: Recorder, wiring: Wiring, costs: CostModel, seed: int, numbe
         for rank in together:
             then(rank)
 
-    step = Step(
+    step = IterationEnd(
         costs.step(number, seed), number=number, tied=(owners[0], owners[-1]), num_ranks=ranks, spend=spend, go=go
     )
     for rank, time_ns in enumerate(free):

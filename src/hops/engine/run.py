@@ -1,34 +1,34 @@
 """A run under way: ranks take their next action, actions take time, messages arrive.
 
-`Run` holds what all modes share; how an output reaches the next stage is in `overlapped` and `blocking`.
+`ReferenceRun` holds what all modes share; how an output reaches the next stage is in `overlapped` and `blocking`.
 A rank looks for work only when it becomes idle or something arrives for it.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from hops.actions import Action, Op
-from hops.cluster import Network
-from hops.cost import CostModel
-from hops.engine.iteration import Iteration, draw_delays, draw_durations
+from hops.cost.base import CostModel
+from hops.engine.iteration import Iteration, IterationEnd, draw_delays, draw_durations
 from hops.engine.links import Links
 from hops.engine.loop import Loop
-from hops.engine.meta import message_sizes, trace_meta
-from hops.engine.orders import Order
-from hops.engine.recorder import Recorder
-from hops.engine.settings import Settings
-from hops.engine.step import Step
-from hops.engine.wiring import Wiring
+from hops.engine.rank_order import RankOrder
+from hops.engine.rows import Recorder, message_sizes, trace_meta
+from hops.engine.settings import RunSettings
 from hops.errors import StalledError
-from hops.trace import Stream, Trace
+from hops.hardware.network import Network
+from hops.program.action import Action, Op
+from hops.program.lowering import Wiring
+from hops.trace.trace import Stream, Trace
 
 _COMPUTE, _MESSAGE = int(Stream.COMPUTE), int(Stream.MESSAGE)
 
 
-class Run(ABC):
+class ReferenceRun(ABC):
     """One simulation. Everything indexed by rank is a list; everything about an iteration is in `Iteration`."""
 
-    def __init__(self, order: Order, wiring: Wiring, costs: CostModel, network: Network, settings: Settings) -> None:
+    def __init__(
+        self, order: RankOrder, wiring: Wiring, costs: CostModel, network: Network, settings: RunSettings
+    ) -> None:
         ranks = wiring.shape.num_ranks
         self.order, self.wiring, self.costs, self.network, self.settings = order, wiring, costs, network, settings
         self.loop = Loop(ranks)
@@ -39,7 +39,7 @@ class Run(ABC):
         self.held: dict[int, Action] = {}  # by rank: the first of a pair, whose output waits for the second
         self.left = bytearray(ranks)  # ranks that have ended their current iteration
         self.iterations: dict[int, Iteration] = {}
-        self.steps: dict[int, Step] = {}
+        self.steps: dict[int, IterationEnd] = {}
         self.gone: dict[int, int] = {}  # how many ranks are through with an iteration
         self.current: list[Iteration] = []
         self.sizes = message_sizes(costs)
@@ -180,13 +180,13 @@ class Run(ABC):
             self.iterations[number] = Iteration(number, wiring, durations, delays)
         return self.iterations[number]
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int) -> IterationEnd:
         if number not in self.steps:
             owners = self.wiring.shape.rank_of_stage
             costs = self.costs.step(number, self.settings.seed)
             ends = (owners[0], owners[-1])
             ranks = self.wiring.shape.num_ranks
-            self.steps[number] = Step(
+            self.steps[number] = IterationEnd(
                 costs, number=number, tied=ends, num_ranks=ranks, spend=self.spend, go=self._go_on
             )
         return self.steps[number]

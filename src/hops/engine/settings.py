@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from hops.faults import NO_FAULTS, FaultPlan
+from hops.faults.plan import NO_FAULTS, FaultPlan
 
 
 class P2P(Enum):
@@ -37,7 +37,7 @@ NOTHING_BREAKS = Faults()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RunSettings:
     """How a run is carried out.
 
     Attributes:

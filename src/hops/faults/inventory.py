@@ -13,7 +13,7 @@ from hops.faults.plan import FaultKind
 _MOST_NAMED = 12
 
 
-class Family(StrEnum):
+class TargetKind(StrEnum):
     """All targets of one sort."""
 
     DEVICES = "devices"
@@ -37,7 +37,7 @@ class Site:
 
     name: str
     number: int
-    family: Family
+    family: TargetKind
     devices: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
 
@@ -67,14 +67,14 @@ class Inventory:
     links: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def sites(self, family: Family, *, kinds: Sequence[str] = ()) -> tuple[Site, ...]:
+    def sites(self, family: TargetKind, *, kinds: Sequence[str] = ()) -> tuple[Site, ...]:
         """All of a family; with `kinds`, only those with a device of such a kind."""
         makers = {
-            Family.DEVICES: self._devices,
-            Family.HOSTS: self._hosts,
-            Family.NICS: self._nics,
-            Family.LINKS: self._links,
-            Family.GROUPS: self._groups,
+            TargetKind.DEVICES: self._devices,
+            TargetKind.HOSTS: self._hosts,
+            TargetKind.NICS: self._nics,
+            TargetKind.LINKS: self._links,
+            TargetKind.GROUPS: self._groups,
         }
         wanted = set(kinds)
         return tuple(
@@ -107,15 +107,15 @@ class Inventory:
     def _bare(self) -> dict[str, Site]:
         """Everything but groups, by name."""
         found: dict[str, Site] = {}
-        for family in Family:
-            if family is not Family.GROUPS:
+        for family in TargetKind:
+            if family is not TargetKind.GROUPS:
                 for site in self.sites(family):
                     found.setdefault(site.name, site)
         return found
 
     def _devices(self) -> list[Site]:
         return [
-            Site(name=device, number=number, family=Family.DEVICES, devices=(device,))
+            Site(name=device, number=number, family=TargetKind.DEVICES, devices=(device,))
             for number, device in enumerate(self.kind_of)
         ]
 
@@ -127,7 +127,7 @@ class Inventory:
             Site(
                 name=host,
                 number=number,
-                family=Family.HOSTS,
+                family=TargetKind.HOSTS,
                 devices=tuple(devices),
                 links=tuple(link for nic in self.nics_of.get(host, ()) for link in self.nics[nic]),
             )
@@ -136,13 +136,15 @@ class Inventory:
 
     def _nics(self) -> list[Site]:
         return [
-            Site(name=nic, number=number, family=Family.NICS, links=links)
+            Site(name=nic, number=number, family=TargetKind.NICS, links=links)
             for number, (nic, links) in enumerate(self.nics.items())
         ]
 
     def _links(self) -> list[Site]:
         """Numbered by name, since which links there are depends on the placement of ranks."""
-        return [Site(name=link, number=crc32(link.encode()), family=Family.LINKS, links=(link,)) for link in self.links]
+        return [
+            Site(name=link, number=crc32(link.encode()), family=TargetKind.LINKS, links=(link,)) for link in self.links
+        ]
 
     def _groups(self) -> list[Site]:
         return [self._group(number, name) for number, name in enumerate(self.groups)]
@@ -152,7 +154,7 @@ class Inventory:
         return Site(
             name=name,
             number=number,
-            family=Family.GROUPS,
+            family=TargetKind.GROUPS,
             devices=tuple(dict.fromkeys(device for site in members for device in site.devices)),
             links=tuple(dict.fromkeys(link for site in members for link in site.links)),
         )

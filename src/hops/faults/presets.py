@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hops.draws import Constant, Distribution, Exponential
-from hops.faults.base import FaultModel
-from hops.faults.inventory import Family
+from hops.distributions import Constant, Distribution, Exponential
+from hops.faults.inventory import TargetKind
+from hops.faults.models import FaultModel, Renewal, Share
 from hops.faults.plan import FaultKind
-from hops.faults.renewal import Renewal
-from hops.faults.share import Share
 
 DAY_S = 86_400.0
 
@@ -25,7 +23,7 @@ class Rate:
 
     what: str
     kind: FaultKind
-    family: Family
+    family: TargetKind
     mean_s: float
 
 
@@ -34,7 +32,7 @@ class Stragglers:
     """What part of a family is slow for good, and by which factor."""
 
     what: str
-    family: Family
+    family: TargetKind
     share: float
     factor: float
 
@@ -87,19 +85,19 @@ PRESETS: Mapping[str, Preset] = {
             Rate(
                 what="gpu",
                 kind=FaultKind.STOP,
-                family=Family.DEVICES,
+                family=TargetKind.DEVICES,
                 mean_s=_mean_s(days=54, members=16_384, failures=0.587 * 419),
             ),
             Rate(
                 what="host",
                 kind=FaultKind.STOP,
-                family=Family.HOSTS,
+                family=TargetKind.HOSTS,
                 mean_s=_mean_s(days=54, members=2_048, failures=0.312 * 419),
             ),
             Rate(
                 what="network",
                 kind=FaultKind.LINK_DOWN,
-                family=Family.NICS,
+                family=TargetKind.NICS,
                 mean_s=_mean_s(days=54, members=16_384, failures=0.101 * 419),
             ),
         ),
@@ -114,7 +112,7 @@ PRESETS: Mapping[str, Preset] = {
             Rate(
                 what="host",
                 kind=FaultKind.STOP,
-                family=Family.HOSTS,
+                family=TargetKind.HOSTS,
                 mean_s=_mean_s(days=61, members=124, failures=100),
             ),
         ),
@@ -129,7 +127,7 @@ PRESETS: Mapping[str, Preset] = {
             Rate(
                 what="gpu",
                 kind=FaultKind.STOP,
-                family=Family.DEVICES,
+                family=TargetKind.DEVICES,
                 mean_s=_mean_s(days=7, members=384, failures=1.5),
             ),
         ),
@@ -140,6 +138,6 @@ PRESETS: Mapping[str, Preset] = {
             "MegaScale, arXiv 2402.15627, on computational stragglers among the problems discovered: about 0.5% of the "
             "machines took about 10% longer for the same forward computation"
         ),
-        parts=(Stragglers(what="straggler", family=Family.HOSTS, share=0.005, factor=1.10),),
+        parts=(Stragglers(what="straggler", family=TargetKind.HOSTS, share=0.005, factor=1.10),),
     ),
 }

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.actions import ACTION_OPS, Op
+from hops.metrics.critical_path import Paths, critical_paths, previous_rows
 from hops.metrics.intervals import Ints
-from hops.metrics.path import Paths, critical_paths, previous_rows
-from hops.metrics.rates import iteration_times_ns
-from hops.metrics.robust import Robust
-from hops.metrics.run import Run, is_action
-from hops.metrics.stalls import Stall, find_stalls
-from hops.trace import Stream, producer_rows
+from hops.metrics.iterations import Iterations, Robust, is_action
+from hops.metrics.losses import SlowIteration, find_stalls
+from hops.metrics.throughput import iteration_times_ns
+from hops.program.action import ACTION_OPS, Op
+from hops.trace.order import producer_rows
+from hops.trace.trace import Stream
 
 NS_PER_MS = 1e6
 
@@ -91,7 +91,7 @@ class Audit:
     parts: IterationParts
     ops: tuple[OpTimes, ...]
     gaps: tuple[GapTimes, ...]
-    stalls: tuple[Stall, ...]
+    stalls: tuple[SlowIteration, ...]
     paths: Paths
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Audit:
         }
 
 
-def audit(run: Run) -> Audit:
+def audit(run: Iterations) -> Audit:
     """Audit the iterations of a run that count."""
     paths = critical_paths(run)
     walls = iteration_times_ns(run)
@@ -144,7 +144,7 @@ def _times(values_ns: Ints) -> Times:
     return Times(count=found.count, median_ms=found.median / NS_PER_MS, spread_ms=found.spread / NS_PER_MS)
 
 
-def _parts(run: Run) -> IterationParts:
+def _parts(run: Iterations) -> IterationParts:
     """Medians of the parts that follow each other in an iteration."""
     trace = run.trace
     step = (trace.stream == Stream.COMPUTE) & (trace.op == Op.OPTIMIZER)
@@ -166,7 +166,7 @@ def _parts(run: Run) -> IterationParts:
     )
 
 
-def _ops(run: Run) -> list[OpTimes]:
+def _ops(run: Iterations) -> list[OpTimes]:
     """Every op of every stage that ran, then the optimizer step of every rank."""
     trace = run.trace
     computed = trace.stream == Stream.COMPUTE
@@ -178,7 +178,7 @@ def _ops(run: Run) -> list[OpTimes]:
     return sorted(found, key=lambda each: (each.op == Op.OPTIMIZER.name, each.stage, each.rank))
 
 
-def _gaps(run: Run) -> list[GapTimes]:
+def _gaps(run: Iterations) -> list[GapTimes]:
     """Messages that somebody waited for, by link and op, then the time between actions, by rank."""
     trace = run.trace
     source, before = producer_rows(trace), previous_rows(run)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.metrics.bubble import Bubbles, Cause
-from hops.metrics.intervals import Ints
-from hops.metrics.run import Run
-from hops.trace import Stream
+from hops.metrics.bubble import BubbleCause, Bubbles
+from hops.metrics.intervals import Intervals, Ints
+from hops.metrics.iterations import Iterations, first_starts_and_last_ends_ns
+from hops.program.action import Op
+from hops.trace.trace import Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,23 +33,76 @@ class Exposed:
         return self.messages + self.reductions + self.synchronization
 
 
-def exposed(run: Run, found: Bubbles) -> Exposed:
+def exposed(run: Iterations, found: Bubbles) -> Exposed:
     """What each rank loses to communication. `found` are the bubbles of the same run."""
     stream = run.trace.stream
     computing = _idle_after_pipeline(run, stream == Stream.COMPUTE)
     reducing = _idle_after_pipeline(run, np.isin(stream, (Stream.COMPUTE, Stream.COLLECTIVE)))
     hosting = _idle_after_pipeline(run, np.isin(stream, (Stream.COMPUTE, Stream.COLLECTIVE, Stream.HOST)))
     return Exposed(
-        messages=found.pipeline.by_cause[Cause.MESSAGES],
+        messages=found.pipeline.by_cause[BubbleCause.MESSAGES],
         reductions=computing - reducing,
         synchronization=hosting,
     )
 
 
-def _idle_after_pipeline(run: Run, at_work: NDArray[np.bool_]) -> Ints:
+def _idle_after_pipeline(run: Iterations, at_work: NDArray[np.bool_]) -> Ints:
     """Nanoseconds of each rank outside the pipeline windows and outside the rows of `at_work`, shape (ranks,)."""
     work = run.lanes(at_work)
     whole = run.on_every_rank(run.start_ns, run.end_ns)
     inner = run.on_every_rank(run.pipeline_start_ns, run.pipeline_end_ns)
     idle, idle_inside = (window.length() - window.overlap(work) for window in (whole, inner))
     return idle - idle_inside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """Nanoseconds over all iterations that count; they sum to the `iteration` windows.
+
+    Attributes:
+        warm_up: from the first action until every rank has started its first one.
+        steady: from then until a rank has ended its last action.
+        cool_down: from then to the end of the last action of all.
+        reductions: after the pipeline, with a reduction on any rank.
+        optimizer: after the pipeline, with no reduction and an optimizer step on any rank.
+        host: after the pipeline, with neither and the host at work.
+        other: the rest.
+    """
+
+    warm_up: int
+    steady: int
+    cool_down: int
+    reductions: int
+    optimizer: int
+    host: int
+    other: int
+
+
+def phases(run: Iterations) -> Phases:
+    """Cut every iteration into its phases."""
+    first, last = first_starts_and_last_ends_ns(run)
+    pipeline_end = np.minimum(run.pipeline_end_ns, run.end_ns)
+    filled = np.minimum(first.max(axis=1), pipeline_end)
+    drains = np.clip(last.min(axis=1), filled, pipeline_end)
+    stream, op = run.trace.stream, run.trace.op
+    after = _line(run, pipeline_end, run.end_ns)
+    parts = [0]
+    mask = np.zeros(len(stream), dtype=bool)
+    for more in (stream == Stream.COLLECTIVE, (stream == Stream.COMPUTE) & (op == Op.OPTIMIZER), stream == Stream.HOST):
+        mask |= more
+        parts.append(int(after.overlap(_line(run, run.trace.start_ns[mask], run.trace.end_ns[mask]))[0]))
+    reductions, optimizer, host = np.diff(parts).tolist()
+    return Phases(
+        warm_up=int((filled - run.start_ns).sum()),
+        steady=int((drains - filled).sum()),
+        cool_down=int((pipeline_end - drains).sum()),
+        reductions=reductions,
+        optimizer=optimizer,
+        host=host,
+        other=int(after.length()[0]) - parts[-1],
+    )
+
+
+def _line(run: Iterations, start: Ints, end: Ints) -> Intervals:
+    """Intervals on one lane for all ranks."""
+    return Intervals.union(np.zeros(len(start), dtype=np.int64), start, end, lanes=1, span=run.span)

@@ -6,9 +6,9 @@ from math import isfinite
 import numpy as np
 
 from hops.metrics.intervals import Ints
-from hops.metrics.rates import NS_PER_S
-from hops.metrics.run import Run
-from hops.trace import LinkMeta, Stream
+from hops.metrics.iterations import Iterations
+from hops.metrics.throughput import NS_PER_S
+from hops.trace.trace import LinkMeta, Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class LinkUse:
         return self.busy_ns / self.window_ns
 
 
-def link_uses(run: Run) -> tuple[LinkUse, ...]:
+def link_uses(run: Iterations) -> tuple[LinkUse, ...]:
     """Traffic of every link, in the order of the trace's metadata."""
     rows = run.trace.of(Stream.MESSAGE)
     pairs, pair_of_row = np.unique(rows.rank.astype(np.int64) * run.num_ranks + rows.peer, return_inverse=True)

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.actions import Op
 from hops.metrics.intervals import Ints
-from hops.metrics.run import Run, is_action
-from hops.trace import Trace
+from hops.metrics.iterations import Iterations, is_action
+from hops.program.action import Op
+from hops.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,23 +39,23 @@ class MemoryPeak:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def in_flight(run: Run) -> tuple[StepFunction, ...]:
+def in_flight(run: Iterations) -> tuple[StepFunction, ...]:
     """Microbatches in flight on every rank (each stage of the rank counts): F has started, B or W has not ended."""
     ones = np.ones(run.trace.meta.num_stages, dtype=np.int64)
     return _over_time(run, allocated=ones, kept=ones, initial=np.zeros(run.num_ranks, dtype=np.int64))
 
 
-def activation_bytes(run: Run) -> tuple[StepFunction, ...]:
+def activation_bytes(run: Iterations) -> tuple[StepFunction, ...]:
     """Activation bytes on every rank over time; () if the facts do not know memory."""
     return _with_memory(run, static=False)
 
 
-def memory_over_time(run: Run) -> tuple[StepFunction, ...]:
+def memory_over_time(run: Iterations) -> tuple[StepFunction, ...]:
     """All bytes on every rank over time, static parts included; () if the facts do not know memory."""
     return _with_memory(run, static=True)
 
 
-def memory_peaks(run: Run) -> tuple[MemoryPeak, ...]:
+def memory_peaks(run: Iterations) -> tuple[MemoryPeak, ...]:
     """Peak of every rank with its parts; () if the facts do not know memory."""
     return tuple(
         MemoryPeak(
@@ -68,7 +68,7 @@ def memory_peaks(run: Run) -> tuple[MemoryPeak, ...]:
     )
 
 
-def _with_memory(run: Run, *, static: bool) -> tuple[StepFunction, ...]:
+def _with_memory(run: Iterations, *, static: bool) -> tuple[StepFunction, ...]:
     memory = run.facts.stage_memory
     if not run.facts.knows_memory:
         return ()
@@ -81,12 +81,12 @@ def _with_memory(run: Run, *, static: bool) -> tuple[StepFunction, ...]:
     )
 
 
-def _stages_of_ranks(run: Run) -> list[list[int]]:
+def _stages_of_ranks(run: Iterations) -> list[list[int]]:
     owners = run.trace.meta.rank_of_stage
     return [[stage for stage, owner in enumerate(owners) if owner == rank] for rank in range(run.num_ranks)]
 
 
-def _over_time(run: Run, *, allocated: Ints, kept: Ints, initial: Ints) -> tuple[StepFunction, ...]:
+def _over_time(run: Iterations, *, allocated: Ints, kept: Ints, initial: Ints) -> tuple[StepFunction, ...]:
     """Step function per rank; `allocated` by F and `kept` after I are amounts per stage."""
     rows = run.trace.where(is_action(run.trace))
     change = _changes(rows, allocated, kept)

@@ -5,17 +5,11 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.actions import ACTION_OPS
-from hops.metrics.bubble import Cause, Idle, bubbles
-from hops.metrics.exposed import Exposed, exposed
-from hops.metrics.facts import RunFacts
-from hops.metrics.latency import microbatch_latencies_ns
+from hops.metrics.bubble import BubbleCause, Idle, bubbles
+from hops.metrics.exposed import Exposed, exposed, phases
+from hops.metrics.iterations import Iterations, is_action, stage_spans_ns
 from hops.metrics.links import LinkUse, link_uses
 from hops.metrics.memory import in_flight, memory_peaks
-from hops.metrics.phases import phases
-from hops.metrics.rates import iteration_times_ns, mfu, microbatches_per_s, samples_per_s, tokens_per_s
-from hops.metrics.run import Run, is_action
-from hops.metrics.spans import stage_spans_ns
 from hops.metrics.summary import (
     FORMAT,
     BubbleCauses,
@@ -27,12 +21,22 @@ from hops.metrics.summary import (
     MemorySummary,
     PhaseTimes,
     RankSummary,
-    Spread,
+    RunFacts,
     StageSummary,
     Summary,
     Throughput,
+    TimeSpread,
 )
-from hops.trace import Trace
+from hops.metrics.throughput import (
+    iteration_times_ns,
+    mfu,
+    microbatch_latencies_ns,
+    microbatches_per_s,
+    samples_per_s,
+    tokens_per_s,
+)
+from hops.program.action import ACTION_OPS
+from hops.trace.trace import Trace
 
 NS_PER_MS = 1e6
 
@@ -42,7 +46,7 @@ def summarize(trace: Trace, facts: RunFacts) -> Summary:
 
     Raises UsageError if warm-up leaves no iteration.
     """
-    run = Run.of(trace, facts)
+    run = Iterations.of(trace, facts)
     found = bubbles(run)
     lost = exposed(run, found)
     meta = trace.meta
@@ -87,22 +91,22 @@ def _iteration_time(times: NDArray[np.int64]) -> IterationTime:
     )
 
 
-def _spread(times: NDArray[np.int64]) -> Spread | None:
+def _spread(times: NDArray[np.int64]) -> TimeSpread | None:
     if not len(times):
         return None
     p50, p99 = np.percentile(times, (50, 99)).tolist()
-    return Spread(mean_ms=float(times.mean()) / NS_PER_MS, p50_ms=p50 / NS_PER_MS, p99_ms=p99 / NS_PER_MS)
+    return TimeSpread(mean_ms=float(times.mean()) / NS_PER_MS, p50_ms=p50 / NS_PER_MS, p99_ms=p99 / NS_PER_MS)
 
 
 def _bubble(idle: Idle, iterations: int) -> BubbleSummary:
     return BubbleSummary(
         window_ms=idle.window_ns / iterations / NS_PER_MS,
         fraction=idle.fraction(),
-        by_cause=BubbleCauses(**{cause.value: idle.fraction_of(cause) for cause in Cause}),
+        by_cause=BubbleCauses(**{cause.value: idle.fraction_of(cause) for cause in BubbleCause}),
     )
 
 
-def _phases(run: Run) -> PhaseTimes:
+def _phases(run: Iterations) -> PhaseTimes:
     cut = phases(run)
     scale = run.num_iterations * NS_PER_MS
     return PhaseTimes(
@@ -116,7 +120,7 @@ def _phases(run: Run) -> PhaseTimes:
     )
 
 
-def _exposed(lost: Exposed, run: Run) -> ExposedCommunication:
+def _exposed(lost: Exposed, run: Iterations) -> ExposedCommunication:
     scale = run.num_iterations * run.num_ranks * NS_PER_MS
     return ExposedCommunication(
         messages_ms=int(lost.messages.sum()) / scale,
@@ -126,7 +130,7 @@ def _exposed(lost: Exposed, run: Run) -> ExposedCommunication:
     )
 
 
-def _ranks(run: Run, idle: Idle, lost: Exposed) -> tuple[RankSummary, ...]:
+def _ranks(run: Iterations, idle: Idle, lost: Exposed) -> tuple[RankSummary, ...]:
     meta = run.trace.meta
     scale = run.num_iterations * NS_PER_MS
     spans = stage_spans_ns(run).sum(axis=0)
@@ -140,7 +144,7 @@ def _ranks(run: Run, idle: Idle, lost: Exposed) -> tuple[RankSummary, ...]:
             stages=tuple(stage for stage, owner in enumerate(meta.rank_of_stage) if owner == rank),
             utilization=int(idle.busy_ns[rank]) / idle.window_ns,
             busy_ms=int(idle.busy_ns[rank]) / scale,
-            idle_ms=BubbleCauses(**{cause.value: int(idle.by_cause[cause][rank]) / scale for cause in Cause}),
+            idle_ms=BubbleCauses(**{cause.value: int(idle.by_cause[cause][rank]) / scale for cause in BubbleCause}),
             exposed_ms=int(lost.total[rank]) / scale,
             stage_span_ms=int(spans[rank]) / scale,
             in_flight_peak=flights[rank].peak,
@@ -150,7 +154,7 @@ def _ranks(run: Run, idle: Idle, lost: Exposed) -> tuple[RankSummary, ...]:
     )
 
 
-def _memory(run: Run) -> list[MemorySummary | None]:
+def _memory(run: Iterations) -> list[MemorySummary | None]:
     peaks = memory_peaks(run)
     capacity = run.facts.memory_bytes or (None,) * run.num_ranks
     if not peaks:
@@ -168,7 +172,7 @@ def _memory(run: Run) -> list[MemorySummary | None]:
     ]
 
 
-def _stages(run: Run) -> tuple[StageSummary, ...]:
+def _stages(run: Iterations) -> tuple[StageSummary, ...]:
     rows = run.trace.where(is_action(run.trace))
     cell = rows.stage.astype(np.int64) * len(ACTION_OPS) + rows.op
     order = np.argsort(cell, kind="stable")

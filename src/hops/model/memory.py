@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from math import ceil
 
 from hops.errors import UsageError
-from hops.model.implementation import Implementation, Microbatch
+from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.layer import FP32_BYTES, scores_elements
-from hops.model.optimizer import Optimizer
 from hops.model.partition import StageSlice
 from hops.model.transformer import Transformer
-from hops.model.work import stage_parameters
+from hops.model.workload import stage_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from hops.draws import FloatArray
+from hops.distributions import FloatArray
 from hops.errors import UsageError
 
 LayerCost = Callable[[int, int, int], float]

@@ -8,12 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hops.actions import Op
-from hops.metrics import Audit, Summary
-from hops.metrics.audit import GapTimes, Times
-from hops.report.tables import plain_table
-from hops.report.wording import count, milliseconds, number, percent
-from hops.schedule import Detected
+from hops.diagnose.detect import Detected
+from hops.metrics.audit import Audit, GapTimes, Times
+from hops.metrics.summary import Summary
+from hops.program.action import Op
+from hops.report.tables import count, milliseconds, number, percent, plain_table
 
 _MOST_NAMED = 6
 PARTS = {

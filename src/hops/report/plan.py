@@ -7,9 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hops.plan import Plan, PlanReport
-from hops.report.tables import plain_table
-from hops.report.wording import count, milliseconds, number
+from hops.planner.result import Plan, PlanReport
+from hops.report.tables import count, milliseconds, number, plain_table
 
 _NAMES = {
     "throughput": "throughput",

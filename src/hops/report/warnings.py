@@ -1,8 +1,7 @@
 """What a reader of a summary should be told without looking for it."""
 
-from hops.metrics import Summary
-from hops.metrics.summary import RankSummary
-from hops.report.wording import count, milliseconds, percent, size
+from hops.metrics.summary import RankSummary, Summary
+from hops.report.tables import count, milliseconds, percent, size
 
 _NEARLY_FULL = 0.95
 _MUCH_CONTENTION = 0.05
@@ -11,14 +10,14 @@ _UNEVEN = 0.10
 
 def warnings(summary: Summary) -> tuple[str, ...]:
     """Sentences, the most serious first; () if there is nothing to say."""
-    return (*_memory(summary), *_mfu(summary), *_imbalance(summary), *_contention(summary))
+    return (*_memory_warning(summary), *_mfu(summary), *_imbalance(summary), *_contention(summary))
 
 
-def _memory(summary: Summary) -> list[str]:
+def _memory_warning(summary: Summary) -> list[str]:
     """One sentence about devices that are too small and one about those nearly full, each naming the tightest."""
-    tight = sorted(filter(_bounded, summary.ranks), key=_fullness, reverse=True)
-    over = [rank for rank in tight if _fullness(rank) > 1]
-    nearly = [rank for rank in tight if _NEARLY_FULL < _fullness(rank) <= 1]
+    tight = sorted(filter(_bounded, summary.ranks), key=_fullness_warning, reverse=True)
+    over = [rank for rank in tight if _fullness_warning(rank) > 1]
+    nearly = [rank for rank in tight if _NEARLY_FULL < _fullness_warning(rank) <= 1]
     return [*_of_memory(over, "needs", "and has"), *_of_memory(nearly, "is nearly full:", "of")]
 
 
@@ -36,7 +35,7 @@ def _bounded(rank: RankSummary) -> bool:
     return rank.memory is not None and rank.memory.capacity_bytes is not None
 
 
-def _fullness(rank: RankSummary) -> float:
+def _fullness_warning(rank: RankSummary) -> float:
     assert rank.memory is not None, "bounded"
     return rank.memory.peak_bytes / (rank.memory.capacity_bytes or 1)
 

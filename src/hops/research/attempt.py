@@ -8,10 +8,10 @@ from hops.files import atomic_write
 from hops.research.decide import accept, message_of, reject
 from hops.research.folder import Folder
 from hops.research.judge import judge
+from hops.research.measure import run_limited
 from hops.research.observe import observe, render
-from hops.research.processes import run_limited
 from hops.research.scores import figures_text
-from hops.research.states import Accepting, AgentRuns, Candidate, Idle, Open, Opened, Rejecting, State
+from hops.research.states import Accepting, AgentRuns, NothingUnderWay, Open, Opened, Rejecting, State, Submitted
 
 UNSTATED = "(the agent stated no hypothesis)"
 LONGEST_HYPOTHESIS = 2000
@@ -40,10 +40,10 @@ class Agent:
 def finish(folder: Folder, state: Open, agent: Agent, tell: Callable[[str], None]) -> None:
     """Take an attempt to its end; the state on the disk is always the one that we are in."""
     following: State = state
-    while not isinstance(following, Idle):
+    while not isinstance(following, NothingUnderWay):
         folder.write(following)
         following = _step(folder, following, agent, tell)
-    folder.write(Idle())
+    folder.write(NothingUnderWay())
 
 
 def take_over(folder: Folder, state: Open) -> Open:
@@ -52,7 +52,7 @@ def take_over(folder: Folder, state: Open) -> Open:
         case AgentRuns():
             faults = ("the loop was interrupted while the agent worked", *_restored(folder, state))
             return _candidate(folder, state, faults)
-        case Candidate():
+        case Submitted():
             return replace(state, faults=(*state.faults, *_restored(folder, state)))
         case _:
             return state
@@ -65,12 +65,12 @@ def _step(folder: Folder, state: Open, agent: Agent, tell: Callable[[str], None]
         case AgentRuns():
             tell(f"attempt {state.attempt}: the agent works")
             return _run_agent(folder, state, agent)
-        case Candidate():
+        case Submitted():
             tell(f"attempt {state.attempt}: checking: {state.hypothesis}")
             return _check(folder, state)
         case Accepting():
             following = accept(folder, state)
-            if isinstance(following, Idle):
+            if isinstance(following, NothingUnderWay):
                 tell(f"attempt {state.attempt}: accepted as {state.commit[:12]}: {figures_text(state.after)}")
             return following
         case Rejecting():
@@ -102,7 +102,7 @@ def _prepare(folder: Folder, state: Opened) -> AgentRuns:
     return AgentRuns(attempt=state.attempt, base=state.base, protected=folder.protect())
 
 
-def _run_agent(folder: Folder, state: AgentRuns, agent: Agent) -> Candidate:
+def _run_agent(folder: Folder, state: AgentRuns, agent: Agent) -> Submitted:
     records = folder.attempt_folder(state.attempt)
     ended = run_limited(
         ["sh", "-c", agent.command],
@@ -123,14 +123,14 @@ def _run_agent(folder: Folder, state: AgentRuns, agent: Agent) -> Candidate:
     return _candidate(folder, state, (*faults, *_restored(folder, state)))
 
 
-def _candidate(folder: Folder, state: AgentRuns, faults: tuple[str, ...]) -> Candidate:
+def _candidate(folder: Folder, state: AgentRuns, faults: tuple[str, ...]) -> Submitted:
     """Keep what lies in the agent's tree as a commit under the attempt's ref."""
     hypothesis = _stated(folder.attempt_folder(state.attempt) / "hypothesis.txt")
     folder.agent_tree.mkdir(parents=True, exist_ok=True)  # an agent may have removed even that
     tree = folder.git.snapshot(folder.agent_tree, state.base)
     snapshot = folder.git.commit(tree, state.base, hypothesis)
     folder.git.keep(folder.ref(state.attempt), snapshot)
-    return Candidate(
+    return Submitted(
         attempt=state.attempt,
         base=state.base,
         protected=state.protected,
@@ -140,7 +140,7 @@ def _candidate(folder: Folder, state: AgentRuns, faults: tuple[str, ...]) -> Can
     )
 
 
-def _check(folder: Folder, state: Candidate) -> State:
+def _check(folder: Folder, state: Submitted) -> State:
     golden = folder.golden()
     rejecting = Rejecting(
         attempt=state.attempt,
@@ -170,7 +170,7 @@ def _check(folder: Folder, state: Candidate) -> State:
     )
 
 
-def _restored(folder: Folder, state: AgentRuns | Candidate) -> tuple[str, ...]:
+def _restored(folder: Folder, state: AgentRuns | Submitted) -> tuple[str, ...]:
     return tuple(f"{what} (put back)" for what in folder.heal(state.protected))
 
 

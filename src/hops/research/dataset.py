@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hops.errors import ResearchError
 from hops.files import atomic_write
-from hops.research.errors import ResearchError
 from hops.research.git import remove_tree
 
 CHUNK = 1 << 20

@@ -3,7 +3,7 @@
 from hops.files import atomic_path
 from hops.research.folder import Folder
 from hops.research.journal import Accepted, Rejected, decision_of, today
-from hops.research.states import Accepting, Idle, Rejecting, State
+from hops.research.states import Accepting, NothingUnderWay, Rejecting, State
 
 
 def message_of(hypothesis: str, before: str, after: str) -> str:
@@ -42,7 +42,7 @@ def accept(folder: Folder, state: Accepting) -> State:
             )
         )
     folder.git.remove_worktrees(folder.agent_tree, folder.check_tree)
-    return Idle()
+    return NothingUnderWay()
 
 
 def reject(folder: Folder, state: Rejecting) -> State:
@@ -64,7 +64,7 @@ def reject(folder: Folder, state: Rejecting) -> State:
     if state.in_place and only_between(folder, state.base, state.snapshot):
         folder.git.restore(state.base)
     folder.git.remove_worktrees(folder.agent_tree, folder.check_tree)
-    return Idle()
+    return NothingUnderWay()
 
 
 def only_between(folder: Folder, base: str, snapshot: str) -> bool:

@@ -12,12 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hops.calibrate import Readers, calibrate, cross_validate, observe, run_folders, validate
-from hops.cost.profile_file import write_profile
+from hops.calibrate.calibrate import calibrate
+from hops.calibrate.observations import observe
+from hops.calibrate.validate import Readers, cross_validate, run_folders, validate
+from hops.cost.profile import write_profile
 from hops.files import atomic_write
-from hops.integrations.megatron import read_run
-from hops.integrations.megatron.inputs import read_inputs
-from hops.trace import Trace
+from hops.importers.megatron.run_folder import read_inputs
+from hops.importers.megatron.trace import read_run
+from hops.trace.trace import Trace
 
 Evaluate = Callable[[Sequence[Path], Sequence[Path] | None], Mapping[str, Any]]
 

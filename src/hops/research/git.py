@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hops.research.errors import ResearchError
+from hops.errors import ResearchError
 
 # A shell that is itself inside git (a hook, a rebase) must not lend us its repository.
 LENT = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
@@ -17,7 +17,7 @@ FILE_MODES = frozenset({"100644", "100755", "000000"})  # the last one is a dele
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FileChange:
     """One path that differs between two trees; `mode` is git's, 000000 if the path is gone."""
 
     path: str
@@ -78,11 +78,11 @@ class Git:
         """Hold a commit under a name, so that git never collects it."""
         self.run("update-ref", ref, commit)
 
-    def changes(self, base: str, tree: str) -> tuple[Change, ...]:
+    def changes(self, base: str, tree: str) -> tuple[FileChange, ...]:
         """Every path that differs, in order of path."""
         fields = self.run("diff-tree", "-r", "--raw", "-z", "--no-renames", base, tree).split("\0")[:-1]
         return tuple(
-            Change(path=path, mode=raw.split()[1]) for raw, path in zip(fields[::2], fields[1::2], strict=True)
+            FileChange(path=path, mode=raw.split()[1]) for raw, path in zip(fields[::2], fields[1::2], strict=True)
         )
 
     def add_worktree(self, path: Path, commit: str) -> None:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hops.research.folder import Folder
-from hops.research.gates import problems
-from hops.research.git import FILE_MODES, Change
+from hops.research.git import FILE_MODES, FileChange
 from hops.research.measure import measure, run_tests
-from hops.research.scores import Scores
+from hops.research.scores import Scores, problems
 
 SHOWN = 5
 
@@ -44,7 +43,7 @@ def judge(folder: Folder, golden: Scores, base: str, commit: str, records: Path)
     return Verdict(reasons=reasons, scores=measured.scores)
 
 
-def forbidden_changes(changes: Iterable[Change], editable: tuple[str, ...]) -> tuple[str, ...]:
+def forbidden_changes(changes: Iterable[FileChange], editable: tuple[str, ...]) -> tuple[str, ...]:
     """Why these changes may not be made: paths outside `editable`, and links or repositories instead of files."""
     changes = tuple(changes)
     outside = [each.path for each in changes if not _inside(each.path, editable)]

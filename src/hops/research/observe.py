@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hops.research.scores import FIGURES, RunScore, Scores
+from hops.research.scores import FIGURES, RunErrors, Scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Observation:
     scores: Scores
     terms: tuple[Contribution, ...]
     groups: tuple[Contribution, ...]
-    runs: tuple[RunScore, ...]
+    runs: tuple[RunErrors, ...]
 
 
 def observe(scores: Scores) -> Observation:

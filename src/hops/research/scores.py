@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hops.research.errors import ResearchError
+from hops.errors import ResearchError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ GATED = ("throughput_mape_pct", "bubble_mae_pp", "utilization_spearman")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class ScoreTerm:
     """One part of an iteration, mean per iteration in ms: as predicted and as measured."""
 
     predicted_ms: float
@@ -42,7 +42,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunScore:
+class RunErrors:
     """Errors of one run, signed, predicted minus measured: throughput in percent, bubble in percentage points."""
 
     name: str
@@ -50,7 +50,7 @@ class RunScore:
     bubble_error_pp: float
     iteration_ms: float
     groups: Mapping[str, str]
-    terms: Mapping[str, Term]
+    terms: Mapping[str, ScoreTerm]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Scores:
     """Suite figures by key (None where a suite has none, such as a correlation of two ranks), and runs by name."""
 
     figures: Mapping[str, float | None]
-    runs: Mapping[str, RunScore]
+    runs: Mapping[str, RunErrors]
 
 
 def scores_of(report: Mapping[str, Any], variant: str, where: str = "report") -> Scores:
@@ -66,9 +66,9 @@ def scores_of(report: Mapping[str, Any], variant: str, where: str = "report") ->
 
     Raises ResearchError naming the key that is missing or not a finite number.
     """
-    reader = _Reader(where)
+    reader = ScoreReader(where)
     figures = reader.mapping(report, "variants", variant)
-    runs = [_run(_Reader(f"{where}: runs[{n}]"), row, variant) for n, row in enumerate(reader.rows(report, "runs"))]
+    runs = [_run(ScoreReader(f"{where}: runs[{n}]"), row, variant) for n, row in enumerate(reader.rows(report, "runs"))]
     return Scores(
         figures={each.key: reader.number_or_none(figures, each.key) for each in FIGURES},
         runs={run.name: run for run in runs},
@@ -90,23 +90,25 @@ def figures_text(figures: Mapping[str, float | None]) -> str:
     return ", ".join(shown)
 
 
-def _run(reader: "_Reader", row: Mapping[str, Any], variant: str) -> RunScore:
+def _run(reader: "ScoreReader", row: Mapping[str, Any], variant: str) -> RunErrors:
     errors = reader.mapping(row, "variants", variant)
-    return RunScore(
+    return RunErrors(
         name=reader.text(row, "run"),
         throughput_error_pct=reader.number(errors, "throughput_error_pct"),
         bubble_error_pp=reader.number(errors, "bubble_error_pp"),
         iteration_ms=reader.number(row, "iteration_ms"),
         groups={key: str(value) for key, value in reader.mapping(row, "groups").items()},
         terms={
-            name: Term(predicted_ms=reader.number(term, "predicted_ms"), measured_ms=reader.number(term, "measured_ms"))
+            name: ScoreTerm(
+                predicted_ms=reader.number(term, "predicted_ms"), measured_ms=reader.number(term, "measured_ms")
+            )
             for name, term in reader.mapping(errors, "terms").items()
         },
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class ScoreReader:
     """Takes values out of JSON and says where one is not as it must be."""
 
     where: str
@@ -142,3 +144,67 @@ class _Reader:
         if isinstance(got, bool) or not isinstance(got, int | float) or not math.isfinite(got):
             raise ResearchError(f"{self.where}: {key} must be a finite number, got {got!r}")
         return float(got)
+
+
+ROUNDING = 1e-9  # figures are sums of floats; less than this is no difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerances:
+    """By how much each figure may get worse; percent for throughput, percentage points for bubbles."""
+
+    throughput_mape_pct: float = 0.0
+    bubble_mae_pp: float = 0.0
+    utilization_spearman: float = 0.0
+    run_throughput_pct: float = 2.0
+    run_bubble_pp: float = 2.0
+
+
+def problems(golden: Scores, candidate: Scores, tolerances: Tolerances) -> tuple[str, ...]:
+    """What gets too much worse, one sentence each; empty if the candidate passes."""
+    allowed = {
+        "throughput_mape_pct": tolerances.throughput_mape_pct,
+        "bubble_mae_pp": tolerances.bubble_mae_pp,
+        "utilization_spearman": tolerances.utilization_spearman,
+    }
+    gated = [figure for figure in FIGURES if figure.key in GATED]
+    found = [_figure(figure, golden, candidate, allowed[figure.key]) for figure in gated]
+    missing = sorted(set(golden.runs) ^ set(candidate.runs))
+    if missing:
+        found.append(f"the runs are not those of the golden baseline: {', '.join(missing)}")
+    for name in sorted(set(golden.runs) & set(candidate.runs)):
+        found += _gate_run(golden.runs[name], candidate.runs[name], tolerances)
+    return tuple(each for each in found if each)
+
+
+def _figure(figure: Figure, golden: Scores, candidate: Scores, allowed: float) -> str:
+    before, after = golden.figures[figure.key], candidate.figures[figure.key]
+    if before is None:
+        return ""
+    if after is None:
+        return f"{figure.heading} was {before:.{figure.digits + 1}f} and is not known any more"
+    worse = after - before if figure.better == "lower" else before - after
+    if worse <= allowed + ROUNDING:
+        return ""
+    digits = figure.digits + 1
+    return (
+        f"{figure.heading} gets worse: {before:.{digits}f} before, {after:.{digits}f} now"
+        f" ({worse:.{digits}f} worse, {allowed:g} allowed)"
+    )
+
+
+def _gate_run(before: RunErrors, after: RunErrors, tolerances: Tolerances) -> list[str]:
+    found = []
+    worse = abs(after.throughput_error_pct) - abs(before.throughput_error_pct)
+    if worse > tolerances.run_throughput_pct + ROUNDING:
+        found.append(
+            f"run {after.name} regresses: throughput {before.throughput_error_pct:+.2f}% before, "
+            f"{after.throughput_error_pct:+.2f}% now ({tolerances.run_throughput_pct:g}% allowed)"
+        )
+    worse = abs(after.bubble_error_pp) - abs(before.bubble_error_pp)
+    if worse > tolerances.run_bubble_pp + ROUNDING:
+        found.append(
+            f"run {after.name} regresses: bubble {before.bubble_error_pp:+.2f} pp before, "
+            f"{after.bubble_error_pp:+.2f} pp now ({tolerances.run_bubble_pp:g} pp allowed)"
+        )
+    return found

@@ -4,13 +4,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from hops.errors import ResearchError
 from hops.research.dataset import digests_of
-from hops.research.errors import ResearchError
 from hops.research.folder import Folder
 from hops.research.journal import Tested, TestOpened, today
 from hops.research.measure import measure
 from hops.research.seal import readable
-from hops.research.states import Idle
+from hops.research.states import NothingUnderWay
 
 
 def times_opened(folder: Folder) -> int:
@@ -39,7 +39,7 @@ def run_sealed_test(folder: Folder, source: Path | None = None) -> Tested:
         )
     with folder.lock():
         state = folder.state()
-        if not isinstance(state, Idle):
+        if not isinstance(state, NothingUnderWay):
             raise ResearchError(f"attempt {state.attempt} is still open; finish it before testing")
         opened = TestOpened(date=today(), count=times_opened(folder) + 1, commit=folder.git.head())
         folder.journal.append(opened)

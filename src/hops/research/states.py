@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hops.errors import ResearchError
 from hops.files import atomic_write
-from hops.research.errors import ResearchError
 from hops.research.journal import Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class NothingUnderWay:
     """Nothing is under way."""
 
 
@@ -34,7 +34,7 @@ class AgentRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Submitted:
     """The agent has ended; its tree is kept as a commit. `faults` are reasons against it that are known already."""
 
     attempt: int
@@ -71,10 +71,10 @@ class Rejecting:
     in_place: bool
 
 
-State = Idle | Opened | AgentRuns | Candidate | Accepting | Rejecting
-Open = Opened | AgentRuns | Candidate | Accepting | Rejecting
+State = NothingUnderWay | Opened | AgentRuns | Submitted | Accepting | Rejecting
+Open = Opened | AgentRuns | Submitted | Accepting | Rejecting
 KINDS: dict[str, type[State]] = {
-    kind.__name__: kind for kind in (Idle, Opened, AgentRuns, Candidate, Accepting, Rejecting)
+    kind.__name__: kind for kind in (NothingUnderWay, Opened, AgentRuns, Submitted, Accepting, Rejecting)
 }
 
 
@@ -87,7 +87,7 @@ def write_state(path: Path, state: State) -> None:
 def read_state(path: Path) -> State:
     """The state on the disk; Idle if there is none. Raises ResearchError if the file is not one of ours."""
     if not path.exists():
-        return Idle()
+        return NothingUnderWay()
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         kind: Callable[..., State] = KINDS[values.pop("step")]

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hops.actions import ACTION_OPS, Op
-from hops.cost import CostModel
+from hops.cost.base import CostModel
+from hops.program.action import ACTION_OPS, Op
 
 SEED, ITERATION, MICROBATCHES = 42, 3, 6
 

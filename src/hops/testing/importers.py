@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hops.integrations import Imported, Importer
-from hops.metrics import Run, RunFacts, audit
-from hops.schedule import detect
-from hops.trace import read_events, write_events
+from hops.diagnose.detect import detect
+from hops.importers.base import Imported, Importer
+from hops.metrics.audit import audit
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts
+from hops.trace.files import read_events, write_events
 
 
 class ImporterConformance(ABC):
@@ -50,7 +52,7 @@ class ImporterConformance(ABC):
         found.program.check()
 
     def test_the_trace_can_be_audited_and_its_critical_paths_fill_it(self, tmp_path: Path) -> None:
-        run = Run.of(self.read(tmp_path).trace, RunFacts())
+        run = Iterations.of(self.read(tmp_path).trace, RunFacts())
         spent = audit(run).paths.spent_ns.sum(axis=1)
         np.testing.assert_array_equal(spent, run.end_ns - run.start_ns)
 

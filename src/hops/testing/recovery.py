@@ -1,21 +1,24 @@
 """What every recovery policy has to do: inherit RecoveryConformance in a test class and name the policy."""
 
+from abc import ABC, abstractmethod
 from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
 
-from hops.api import build, loads
-from hops.draws import generator
-from hops.faults import Fault, FaultKind, FaultPlan
-from hops.goodput.fleet import Fleet, FleetPlan
-from hops.goodput.ledger import Cause
-from hops.goodput.life import Life
-from hops.goodput.outcome import LifeStory
-from hops.goodput.paces import Paces
-from hops.goodput.recovery import RECOVERIES, RecoveryPolicy, Situation, Unit
-from hops.goodput.settings import RecoveryTimes
-from hops.goodput.variants import Pipelines
+from hops.build.build import build
+from hops.distributions import generator
+from hops.faults.models import FaultModel, Window
+from hops.faults.plan import Fault, FaultKind, FaultPlan
+from hops.fleet.fleet import Fleet, FleetPlan
+from hops.fleet.iteration_times import IterationTimeTable
+from hops.fleet.machine import FleetMachine
+from hops.fleet.recovery.base import RECOVERIES, RecoveryPolicy, Situation, Unit
+from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.time_use import TimeUse
+from hops.fleet.trajectory import Trajectory
+from hops.fleet.variants import Pipelines
+from hops.spec.load import loads
 
 S = 1_000_000_000
 COPIES, MICROBATCHES, HORIZON_NS = 3, 4, 2000 * S
@@ -45,7 +48,7 @@ class RecoveryConformance:
 
     def test_no_faults_cost_nothing_but_checkpoints(self) -> None:
         story = self._live(FleetPlan())
-        assert story.spent_ns[Cause.PRODUCTIVE] + story.spent_ns[Cause.CHECKPOINT] == HORIZON_NS
+        assert story.spent_ns[TimeUse.PRODUCTIVE] + story.spent_ns[TimeUse.CHECKPOINT] == HORIZON_NS
 
     def test_time_is_conserved_whatever_stops(self) -> None:
         for seed in range(5):
@@ -74,14 +77,14 @@ class RecoveryConformance:
 
     def _made(self) -> RecoveryPolicy:
         setup = build(loads(SPEC))
-        self._paces = Paces(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
+        self._paces = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
         self._fleet = Fleet.of(COPIES, setup.spec.hardware.ranks(), microbatches=MICROBATCHES)
         return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._paces.seconds)
 
-    def _live(self, plan: FleetPlan) -> LifeStory:
+    def _live(self, plan: FleetPlan) -> Trajectory:
         made = self._made()
         rng = generator(0, "conformance")
-        return Life(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng).run()
+        return FleetMachine(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng).run()
 
     def _plan(self, seed: int) -> FleetPlan:
         """Stops at random, often several at once."""
@@ -96,3 +99,48 @@ class RecoveryConformance:
                     faults.append(Fault(kind=FaultKind.STOP, target=device, start_ns=start, end_ns=round(now * S)))
             plans.append(FaultPlan.of(faults))
         return FleetPlan.of(plans)
+
+
+HORIZONS_S = (10.0, 1_000.0, 100_000.0)
+SEEDS = range(5)
+
+
+class FaultModelConformance(ABC):
+    """The tests that every fault model passes. Name the subclass `Test...` so that pytest finds it."""
+
+    @abstractmethod
+    def make(self) -> FaultModel:
+        """A model, whose faults come some times in 100,000 seconds."""
+
+    def test_breaks_before_the_longest_horizon(self) -> None:
+        """Or the other tests would say nothing."""
+        assert any(self._windows(HORIZONS_S[-1], seed) for seed in SEEDS), f"no fault in {HORIZONS_S[-1]:g} s"
+
+    def test_windows_are_in_order_and_do_not_overlap(self) -> None:
+        for seed in SEEDS:
+            free_from = 0.0
+            for start, end in self._windows(HORIZONS_S[-1], seed):
+                assert free_from <= start <= end, f"({start}, {end}) follows a window that ends at {free_from}"
+                free_from = end
+
+    def test_windows_start_before_the_horizon(self) -> None:
+        for horizon_s in HORIZONS_S:
+            late = [start for start, _ in self._windows(horizon_s, 0) if not 0 <= start < horizon_s]
+            assert not late, f"windows start at {late}, expected from 0 on and before {horizon_s:g}"
+
+    def test_the_same_generators_give_the_same_windows(self) -> None:
+        assert self._windows(HORIZONS_S[-1], 3) == self._windows(HORIZONS_S[-1], 3)
+
+    def test_a_longer_horizon_moves_nothing(self) -> None:
+        for seed in SEEDS:
+            whole = self._windows(HORIZONS_S[-1], seed)
+            for horizon_s in HORIZONS_S[:-1]:
+                few = self._windows(horizon_s, seed)
+                assert whole[: len(few)] == few, f"windows before {horizon_s:g} s depend on the horizon"
+                assert len(few) == sum(start < horizon_s for start, _ in whole), f"windows before {horizon_s:g} s lack"
+
+    def _windows(self, horizon_s: float, seed: int) -> list[Window]:
+        def generator_of(purpose: str) -> np.random.Generator:
+            return generator(seed, purpose)
+
+        return list(self.make().windows(generator_of, horizon_s))

@@ -6,12 +6,18 @@ from typing import ClassVar
 
 import pytest
 
-from hops.cluster import Network
-from hops.cost import FixedCosts
-from hops.engine import Settings, run_policy
+from hops.cost.table import FixedCosts
+from hops.engine.settings import RunSettings
+from hops.engine.simulate import run_policy
 from hops.errors import UsageError
-from hops.schedule import Profile, Program, Scheduler, Shape, StaticScheduler, evaluate, freeze
-from hops.trace import Trace
+from hops.hardware.network import Network
+from hops.program.program import Program
+from hops.program.shape import Shape
+from hops.schedules.base import Scheduler, StaticScheduler
+from hops.timing.evaluate import evaluate
+from hops.timing.stage_costs import StageCosts
+from hops.trace.order import program_from_trace
+from hops.trace.trace import Trace
 
 SIZES = ((1, 1), (1, 5), (2, 1), (2, 2), (3, 7), (4, 1), (4, 3), (4, 12), (6, 18), (8, 5))
 HOP_S = 0.25
@@ -48,19 +54,19 @@ class SchedulerConformance(ABC):
 
     @at_every_size
     def test_runs_every_action_once_without_a_stall(self, num_ranks: int, num_microbatches: int) -> None:
-        profile = Profile.uniform(self._shape(num_ranks, num_microbatches))
-        freeze(self._run(profile)).check()
+        profile = StageCosts.uniform(self._shape(num_ranks, num_microbatches))
+        program_from_trace(self._run(profile)).check()
 
     @at_every_size
     def test_runs_unequal_stages_with_messages(self, num_ranks: int, num_microbatches: int) -> None:
         profile = unequal(self._shape(num_ranks, num_microbatches))
-        freeze(self._run(profile)).check()
+        program_from_trace(self._run(profile)).check()
 
     @at_every_size
     def test_every_iteration_is_complete(self, num_ranks: int, num_microbatches: int) -> None:
         trace = self._run(unequal(self._shape(num_ranks, num_microbatches)), iterations=3)
         for iteration in range(3):
-            freeze(trace, iteration=iteration).check()
+            program_from_trace(trace, iteration=iteration).check()
 
     @at_every_size
     def test_same_profile_gives_the_same_trace(self, num_ranks: int, num_microbatches: int) -> None:
@@ -70,8 +76,8 @@ class SchedulerConformance(ABC):
     @at_every_size
     def test_keeps_to_what_it_promises_in_flight(self, num_ranks: int, num_microbatches: int) -> None:
         shape = self._shape(num_ranks, num_microbatches)
-        for profile in (Profile.uniform(shape), unequal(shape)):
-            peaks = evaluate(freeze(self._run(profile)), profile).peak_in_flight
+        for profile in (StageCosts.uniform(shape), unequal(shape)):
+            peaks = evaluate(program_from_trace(self._run(profile)), profile).peak_in_flight
             for rank, peak in enumerate(peaks):
                 most = self.most_in_flight(shape, rank)
                 assert most is None or peak <= most, f"rank {rank} has {peak} in flight, promised at most {most}"
@@ -83,7 +89,7 @@ class SchedulerConformance(ABC):
         shape = self._shape(num_ranks, num_microbatches)
         limits = tuple(2 + 3 * (rank % 2) for rank in range(num_ranks))
         profile = replace(unequal(shape), memory_bytes=limits)
-        peaks = evaluate(freeze(self._run(profile)), profile).peak_bytes
+        peaks = evaluate(program_from_trace(self._run(profile)), profile).peak_bytes
         for rank, (peak, limit) in enumerate(zip(peaks, limits, strict=True)):
             assert peak <= limit, f"rank {rank} takes {peak} bytes of {limit}"
 
@@ -108,7 +114,7 @@ class SchedulerConformance(ABC):
             pytest.skip("the schedule refuses this size")
         return self.make().shape(num_ranks, num_microbatches)
 
-    def _run(self, profile: Profile, *, iterations: int = 1) -> Trace:
+    def _run(self, profile: StageCosts, *, iterations: int = 1) -> Trace:
         """What a new scheduler does in the engine, asked rank by rank as a policy."""
         costs = FixedCosts(
             forward_s=profile.forward_s,
@@ -118,14 +124,14 @@ class SchedulerConformance(ABC):
         )
         latency_s = max(profile.hop_s, default=0.0)
         network = Network.uniform(profile.shape.num_ranks, latency_s=latency_s)
-        return run_policy(self.make(), profile, costs, network, Settings(iterations=iterations))
+        return run_policy(self.make(), profile, costs, network, RunSettings(iterations=iterations))
 
 
-def unequal(shape: Shape) -> Profile:
+def unequal(shape: Shape) -> StageCosts:
     """A profile whose stages differ in every time, with messages that take a while."""
     stages = range(shape.num_stages)
     return replace(
-        Profile.uniform(shape, hop_s=HOP_S),
+        StageCosts.uniform(shape, hop_s=HOP_S),
         forward_s=tuple(1.0 + 0.3 * (stage % 3) for stage in stages),
         input_backward_s=tuple(1.1 + 0.2 * (stage % 2) for stage in stages),
         weight_backward_s=tuple(0.7 + 0.1 * (stage % 4) for stage in stages),

@@ -1,8 +1,8 @@
 """Traces: what happened in a run, simulated or measured, as columns."""
 
 from hops.trace.chrome import Counter, write_chrome_trace
-from hops.trace.events import read_events, write_events
-from hops.trace.inputs import producer_rows
+from hops.trace.files import read_events, write_events
+from hops.trace.order import producer_rows, program_from_trace
 from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Trace",
     "TraceMeta",
     "producer_rows",
+    "program_from_trace",
     "read_events",
     "write_chrome_trace",
     "write_events",

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.actions import Op
 from hops.files import atomic_write
-from hops.trace.inputs import producer_rows
+from hops.program.action import Op
+from hops.trace.order import producer_rows
 from hops.trace.trace import Stream, Trace
 
 _GROUPS = {

@@ -2,26 +2,121 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hops.actions import Op
-from hops.draws import FloatArray
-from hops.metrics import Difference as PathDifference
-from hops.metrics import Run, RunFacts, audit, break_down, bubbles, iteration_times_ns
-from hops.metrics import difference as path_difference
-from hops.trace import Stream, Trace
+from hops.distributions import FloatArray
+from hops.metrics.audit import audit
+from hops.metrics.bubble import bubbles
+from hops.metrics.difference import Difference, break_down
+from hops.metrics.difference import Difference as PathDifference
+from hops.metrics.difference import difference as path_difference
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts
+from hops.metrics.throughput import iteration_times_ns
+from hops.program.action import Op
+from hops.trace.trace import Stream, Trace
 from hops.units import format_time
-from hops.viz.blocks import Block, blocks_sheet, paint_blocks
-from hops.viz.board import show_ranks, stack
-from hops.viz.canvas import picture, picture_format
+from hops.viz.canvas import picture, picture_format, text_width_in
+from hops.viz.comparison import Block, blocks_sheet, paint_blocks
 from hops.viz.headline import percent
-from hops.viz.scale import draw_legend, draw_scales
+from hops.viz.panel import draw_legend, draw_scales, show_ranks, stack
 from hops.viz.sheet import Sheet
-from hops.viz.steps import paint_steps, steps_in
-from hops.viz.style import IDLE_PART, INK, OPS, TEXT_PT, PartStyle
+from hops.viz.style import ALERT, IDLE_PART, INK, OPS, QUIET, RULE, TEXT_PT, PartStyle
 from hops.viz.window import TimeUnit, choose_window
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_STEPS = 12
+_STEP_IN, _HEAD_IN, _FOOT_IN = 0.2, 0.45, 0.6
+_MORE, _LESS = ALERT, OPS[Op.OPTIMIZER].fill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaterfallBar:
+    """One step: from `start_ms` on, `change_ms` more."""
+
+    name: str
+    start_ms: float
+    change_ms: float
+
+    @property
+    def end_ms(self) -> float:
+        return self.start_ms + self.change_ms
+
+
+def steps_of(found: Difference) -> list[WaterfallBar]:
+    """The greatest changes, one after the other, then all others as one; they lead from one time to the other."""
+    changes = [(str(change), change.change_ms) for change in found.changes if change.change_ms]
+    shown, rest = changes[:_MOST_STEPS], changes[_MOST_STEPS:]
+    if rest:
+        shown.append((f"{len(rest)} others", sum(change for _, change in rest)))
+    steps: list[WaterfallBar] = []
+    for name, change in shown:
+        start = steps[-1].end_ms if steps else found.first.iteration_ms
+        steps.append(WaterfallBar(name=name, start_ms=start, change_ms=change))
+    return steps
+
+
+def steps_in(found: Difference) -> float:
+    """Height of the panel in inches."""
+    return _HEAD_IN + _STEP_IN * (len(steps_of(found)) + 2) + _FOOT_IN
+
+
+def paint_steps(figure: "Figure", found: Difference, sheet: Sheet, names: tuple[str, str]) -> None:
+    """The panel at the foot of the sheet, as wide as its lanes where the names of the steps leave that room."""
+    steps = steps_of(found)
+    lines = [names[0], *(step.name for step in steps), names[1]]
+    width, height = sheet.width_in, sheet.height_in
+    left_in = max(sheet.left_in, 0.3 + max(text_width_in(line, TEXT_PT) for line in lines))
+    plot_in = (sheet.left_in + sheet.lanes_in - left_in, _STEP_IN * len(lines))
+    axes = figure.add_axes((left_in / width, _FOOT_IN / height, plot_in[0] / width, plot_in[1] / height))
+    ends = [found.first.iteration_ms, *(step.end_ms for step in steps), found.second.iteration_ms]
+    margin = max(0.12 * (max(ends) - min(ends)), 0.01 * max(ends))
+    axes.set_xlim(min(ends) - margin, max(ends) + margin)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    _paint_end(axes, 0, found.first.iteration_ms)
+    for line, step in enumerate(steps, start=1):
+        _paint_step(axes, line, step)
+    _paint_end(axes, len(lines) - 1, found.second.iteration_ms)
+    axes.set_yticks(range(len(lines)), lines, fontsize=TEXT_PT)
+    axes.tick_params(length=0)
+    axes.grid(axis="x", color=RULE)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("mean iteration [ms], on a cut axis")
+    figure.text(
+        sheet.left_in / width,
+        (_FOOT_IN + plot_in[1] + 0.14) / height,
+        "What the difference consists of, along the critical paths of both",
+        fontsize=TEXT_PT + 1,
+        fontweight="bold",
+    )
+
+
+def _paint_end(axes: "Axes", line: int, value_ms: float) -> None:
+    axes.plot([value_ms, value_ms], [line - 0.4, line + 0.4], color=INK, linewidth=2.0)
+    place: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
+    axes.annotate(f"{value_ms:.1f} ms", (value_ms, line), fontweight="bold", fontsize=TEXT_PT, **place)
+
+
+def _paint_step(axes: "Axes", line: int, step: WaterfallBar) -> None:
+    more = step.change_ms > 0
+    axes.plot([step.start_ms] * 2, [line - 1, line], color=QUIET, linewidth=0.6)
+    bar = axes.barh(line, step.change_ms, left=step.start_ms, height=0.62, color=_MORE if more else _LESS)
+    bar[0].set_gid(f"step-{line}")
+    axes.annotate(
+        f"{step.change_ms:+.2f}",
+        (step.end_ms, line),
+        xytext=(4 if more else -4, 0),
+        textcoords="offset points",
+        ha="left" if more else "right",
+        va="center",
+        fontsize=TEXT_PT,
+    )
+
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +127,7 @@ NamedRun = tuple[str, Trace, RunFacts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class RankDifference:
     """What one iteration of the second run takes longer than of the first, in ns: mean, rank by rank and by part.
 
     The parts of every rank sum to `iteration_ns`: its ops, and `None` for the rest, in which it idles.
@@ -64,7 +159,7 @@ class Comparison:
     names: tuple[str, str]
     blocks: list[Block]
     subtitle: str
-    by_rank: Difference | None
+    by_rank: RankDifference | None
     along_paths: PathDifference
 
     @property
@@ -83,7 +178,7 @@ class Comparison:
 
 def compare(first: NamedRun, second: NamedRun) -> Comparison:
     """Everything that the picture shows."""
-    runs = [Run.of(trace, facts) for _, trace, facts in (first, second)]
+    runs = [Iterations.of(trace, facts) for _, trace, facts in (first, second)]
     means = [float(iteration_times_ns(run).mean()) for run in runs]
     return Comparison(
         names=(first[0], second[0]),
@@ -101,7 +196,7 @@ def _longer(change: float) -> str:
     return f"{size} {'longer' if change > 0 else 'shorter'} than"
 
 
-def _block(named: NamedRun, run: Run) -> Block:
+def _block(named: NamedRun, run: Iterations) -> Block:
     name, trace, facts = named
     times = iteration_times_ns(run)
     typical = int(run.iterations[np.abs(times - np.median(times)).argmin()])
@@ -115,17 +210,17 @@ def _block(named: NamedRun, run: Run) -> Block:
     )
 
 
-def difference_of(first: Run, second: Run) -> Difference:
+def difference_of(first: Iterations, second: Iterations) -> RankDifference:
     """Second minus first."""
     spent = [_spent(run) for run in (first, second)]
     means = [float(iteration_times_ns(run).mean()) for run in (first, second)]
     change = spent[1] - spent[0]
     parts: dict[Op | None, FloatArray] = {op: change[:, op] for op in Op if change[:, op].any()}
     parts[None] = means[1] - means[0] - change.sum(axis=1)
-    return Difference(iteration_ns=means[1] - means[0], parts=parts)
+    return RankDifference(iteration_ns=means[1] - means[0], parts=parts)
 
 
-def _spent(run: Run) -> FloatArray:
+def _spent(run: Iterations) -> FloatArray:
     """Nanoseconds per iteration that each rank spends on each op: shape (ranks, ops)."""
     rows = run.trace.where(~np.isin(run.trace.stream, (Stream.MESSAGE, Stream.FAULT)))
     cells = rows.rank.astype(np.int64) * len(Op) + rows.op
@@ -134,7 +229,7 @@ def _spent(run: Run) -> FloatArray:
 
 
 def paint_difference(
-    figure: "Figure", difference: Difference, sheet: Sheet, names: tuple[str, str], *, foot_in: float
+    figure: "Figure", difference: RankDifference, sheet: Sheet, names: tuple[str, str], *, foot_in: float
 ) -> None:
     """Bars below the blocks, `foot_in` above the sheet's foot: upwards what takes longer in the second run."""
     largest_ns = max(float(np.abs(values).max()) for values in difference.parts.values())

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hops.draws import FloatArray
-from hops.goodput import Cause, GoodputSummary, IntervalSweep, LifeStory
+from hops.distributions import FloatArray
+from hops.fleet.checkpoint_sweep import IntervalSweep
+from hops.fleet.result import GoodputSummary
+from hops.fleet.time_use import TimeUse
+from hops.fleet.trajectory import Trajectory
 from hops.units import format_time
 from hops.viz.canvas import picture
 from hops.viz.style import ALERT, BUSY, INK, MESSAGE, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT, PartStyle
@@ -18,21 +21,21 @@ if TYPE_CHECKING:
 
 _DAY_NS = 86_400e9
 _HOUR_S = 3600.0
-PARTS: Mapping[Cause, PartStyle] = {
-    Cause.REDONE: PartStyle(fill=ALERT, label="work done again"),
-    Cause.WAITING: PartStyle(fill="#54306e", label="waiting for devices"),
-    Cause.STALLED: PartStyle(fill="#54306e", label="stalled until back", hatch="////"),
-    Cause.RESTART: PartStyle(fill="#dd8f14", label="restart"),
-    Cause.RELOAD: PartStyle(fill="#f0c47c", label="reading state", hatch="...."),
-    Cause.DETECTION: PartStyle(fill="#b9aedd", label="detection"),
-    Cause.RECONFIGURE: PartStyle(fill="#d9d2ee", label="reconfiguration", hatch="xxxx"),
-    Cause.CHECKPOINT: PartStyle(fill="#7fb8a4", label="checkpoints"),
-    Cause.SLOW: PartStyle(fill=MESSAGE, label="slow devices and links"),
-    Cause.DEGRADED: PartStyle(fill="#93aabb", label="devices missing", hatch="////"),
+PARTS: Mapping[TimeUse, PartStyle] = {
+    TimeUse.REDONE: PartStyle(fill=ALERT, label="work done again"),
+    TimeUse.WAITING: PartStyle(fill="#54306e", label="waiting for devices"),
+    TimeUse.STALLED: PartStyle(fill="#54306e", label="stalled until back", hatch="////"),
+    TimeUse.RESTART: PartStyle(fill="#dd8f14", label="restart"),
+    TimeUse.RELOAD: PartStyle(fill="#f0c47c", label="reading state", hatch="...."),
+    TimeUse.DETECTION: PartStyle(fill="#b9aedd", label="detection"),
+    TimeUse.RECONFIGURE: PartStyle(fill="#d9d2ee", label="reconfiguration", hatch="xxxx"),
+    TimeUse.CHECKPOINT: PartStyle(fill="#7fb8a4", label="checkpoints"),
+    TimeUse.SLOW: PartStyle(fill=MESSAGE, label="slow devices and links"),
+    TimeUse.DEGRADED: PartStyle(fill="#93aabb", label="devices missing", hatch="////"),
 }
 
 
-def draw_goodput(summary: GoodputSummary, stories: Sequence[LifeStory], path: Path) -> None:
+def draw_goodput(summary: GoodputSummary, stories: Sequence[Trajectory], path: Path) -> None:
     """Goodput up to each moment, one line per life and their mean; beside it, the hours lost by cause.
 
     Raises UsageError for a suffix other than png and svg.
@@ -56,10 +59,10 @@ def _title(figure: "Figure", summary: GoodputSummary) -> None:
     figure.text(0.01, 0.895, line, fontsize=TEXT_PT, color=QUIET)
 
 
-def _over_time(axes: "Axes", stories: Sequence[LifeStory]) -> None:
+def _over_time(axes: "Axes", stories: Sequence[Trajectory]) -> None:
     horizon = stories[0].horizon_ns
     times = np.linspace(horizon / 400, horizon, 400)
-    lines = np.stack([_so_far(story, times, Cause.PRODUCTIVE) for story in stories]) * 100
+    lines = np.stack([_so_far(story, times, TimeUse.PRODUCTIVE) for story in stories]) * 100
     for line in lines if len(stories) > 1 else ():
         axes.plot(times / _DAY_NS, line, color=BUSY.fill, linewidth=0.6, alpha=0.45)
     mean = lines.mean(axis=0)
@@ -73,14 +76,14 @@ def _over_time(axes: "Axes", stories: Sequence[LifeStory]) -> None:
     axes.grid(axis="y")
 
 
-def _so_far(story: LifeStory, times: FloatArray, cause: Cause) -> FloatArray:
+def _so_far(story: Trajectory, times: FloatArray, cause: TimeUse) -> FloatArray:
     """Share of the time up to each moment."""
     moments = np.asarray([moment for moment, _ in story.history], dtype=np.float64)
     spent = np.asarray([ledger[cause] for _, ledger in story.history], dtype=np.float64)
     return np.asarray(np.interp(times, moments, spent) / times)
 
 
-def _by_cause(axes: "Axes", stories: Sequence[LifeStory]) -> None:
+def _by_cause(axes: "Axes", stories: Sequence[Trajectory]) -> None:
     hours = {
         cause: np.asarray([story.spent_ns[cause] for story in stories]) / 1e9 / _HOUR_S
         for cause in PARTS

@@ -1,14 +1,16 @@
 """A run's key figures in words, as they stand above its pictures and in the last panel of its dashboard."""
 
-from hops.metrics import Run, RunFacts, Summary, bubbles
-from hops.metrics.rates import iteration_times_ns, mfu, microbatches_per_s, tokens_per_s
-from hops.trace import Trace, TraceMeta
+from hops.metrics.bubble import bubbles
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts, Summary
+from hops.metrics.throughput import iteration_times_ns, mfu, microbatches_per_s, tokens_per_s
+from hops.trace.trace import Trace, TraceMeta
 from hops.units import format_bytes, format_time
 
 
 def headline(trace: Trace, facts: RunFacts) -> tuple[str, str]:
     """Title and subtitle of a timeline. Raises UsageError if warm-up leaves no iteration."""
-    run = Run.of(trace, facts)
+    run = Iterations.of(trace, facts)
     found = bubbles(run)
     return what_ran(trace.meta), key_figures(
         iteration_s=float(iteration_times_ns(run).mean()) / 1e9,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hops.actions import Op
-from hops.trace import Trace, TraceMeta
+from hops.program.action import Op
+from hops.trace.trace import Trace, TraceMeta
 from hops.viz.canvas import shorten, text_width_in
 from hops.viz.lanes import Lanes, chunk_of_stage
 from hops.viz.style import ALERT, INK, NARROWEST_IN, QUIET, SMALL_PT, TEXT_PT, TITLE_PT, WIDEST_IN

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hops.calibrate import RunScore, Validation
+from hops.calibrate.score import RunScore
+from hops.calibrate.validate import Validation
 from hops.viz.canvas import picture, picture_format, shorten
 from hops.viz.style import ALERT, INK, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT
 

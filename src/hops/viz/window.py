@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.errors import UsageError
-from hops.metrics import Run, RunFacts
-from hops.trace import Stream, Trace
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts
+from hops.trace.trace import Stream, Trace
 from hops.viz.style import NARROW, NUMBER_IN, WIDEST_IN
 
 MOST_ITERATIONS = 3
@@ -91,7 +92,7 @@ def readable_iterations(trace: Trace, facts: RunFacts) -> tuple[int, ...]:
 
     Raises UsageError if warm-up leaves none.
     """
-    run = Run.of(trace, facts)
+    run = Iterations.of(trace, facts)
     durations_ns = run.trace.duration_ns[(run.index == 0) & (run.trace.stream == Stream.COMPUTE)]
     width_in = width_for_numbers_in(durations_ns, int(run.end_ns[0] - run.start_ns[0]))
     fit = int(WIDEST_IN / width_in) if width_in else MOST_ITERATIONS

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from hops.actions import Action, Op
 from hops.errors import UsageError
-from hops.schedule import Profile, Scheduler, View
+from hops.program.action import Action, Op
+from hops.schedules.base import Scheduler, View
+from hops.timing.stage_costs import StageCosts
 
 
 class BackwardFirst(Scheduler):
@@ -20,7 +21,7 @@ class BackwardFirst(Scheduler):
         self.extra = extra
         self._num_ranks = 0
 
-    def configure(self, profile: Profile) -> None:
+    def configure(self, profile: StageCosts) -> None:
         self._num_ranks = profile.shape.num_ranks
 
     def next_actions(self, view: View) -> Sequence[Action]:

@@ -1,0 +1,1 @@
+"""What no order of actions can beat."""

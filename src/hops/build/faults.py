@@ -1,0 +1,114 @@
+"""The failure section becomes what breaks in a run: models are drawn, traces and plans read, links looked up."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hops.build.cluster import build_cluster
+from hops.engine.settings import Faults
+from hops.errors import UsageError
+from hops.faults.draw import FaultSource, draw_plan, load_availability
+from hops.faults.inventory import Inventory
+from hops.faults.plan import NO_FAULTS, FaultKind, FaultPlan, load_plan
+from hops.faults.presets import PRESETS, model_of
+from hops.hardware.cluster import Cluster
+from hops.hardware.network import Network
+from hops.spec.failure import FaultEntry
+from hops.spec.failure_targets import inventory_of, name_of, sites_of
+from hops.spec.spec import Spec
+from hops.units import format_time
+
+NANOSECONDS = 1_000_000_000
+
+
+def build_faults(spec: Spec, cluster: Cluster) -> Faults:
+    """What a plan's targets mean in a run; the plan itself is empty yet."""
+    placement = spec.hardware.ranks()
+    timeout_s = spec.failure.link_timeout
+    return Faults(
+        devices=placement,
+        reduction_links=_reduction_links(spec, cluster, placement),
+        link_timeout_ns=None if timeout_s is None else round(timeout_s * NANOSECONDS),
+    )
+
+
+def build_inventory(spec: Spec, network: Network) -> Inventory:
+    """What can break: devices, hosts, NICs, groups, and all links that ranks or NICs use."""
+    bare = inventory_of(spec.hardware, spec.failure)
+    return replace(bare, links=tuple(dict.fromkeys([*(link.name for link in network.links), *bare.links])))
+
+
+def build_plan(spec: Spec, inventory: Inventory, *, seed: int | None = None) -> FaultPlan:
+    """Everything that the section says breaks, drawn with the spec's seed or another. Empty if it is not enabled.
+
+    Raises UsageError for a link that is not in the cluster.
+    """
+    failure = spec.failure
+    if not failure.enabled:
+        return NO_FAULTS
+    drawn = draw_plan(
+        _sources(failure.models, inventory), spec.simulation.seed if seed is None else seed, failure.horizon
+    )
+    stated = [] if failure.plan is None else [_known(load_plan(Path(failure.plan)), inventory, failure.plan)]
+    replayed = [] if failure.trace is None else [load_availability(Path(failure.trace), inventory)]
+    return FaultPlan.of(fault for plan in (drawn, *stated, *replayed) for fault in plan)
+
+
+def draw_faults(spec: Spec, *, seed: int | None = None) -> FaultPlan:
+    """The plan of a spec, as if its failure section were enabled, for all devices and not only those in use.
+
+    Raises UsageError for a link that is not in the cluster.
+    """
+    enabled = spec.model_copy(update={"failure": spec.failure.model_copy(update={"enabled": True})})
+    network = build_cluster(spec).network(spec.hardware.ranks())
+    return build_plan(enabled, build_inventory(enabled, network), seed=seed)
+
+
+def check_horizon(spec: Spec, end_ns: int) -> None:
+    """Raises UsageError if a run went on beyond the time for which its faults were drawn."""
+    failure = spec.failure
+    if failure.enabled and failure.models and end_ns > failure.horizon * NANOSECONDS:
+        raise UsageError(
+            f"the run lasts {format_time(end_ns / NANOSECONDS)}, but faults are drawn until "
+            f"{format_time(failure.horizon)}; raise failure.horizon"
+        )
+
+
+def _sources(entries: Sequence[FaultEntry], inventory: Inventory) -> Iterator[FaultSource]:
+    for index, entry in enumerate(entries):
+        try:
+            yield from _sources_of(entry, inventory)
+        except UsageError as error:
+            raise UsageError(f"failure.models[{index}]: {error}") from None
+
+
+def _sources_of(entry: FaultEntry, inventory: Inventory) -> Iterator[FaultSource]:
+    name = name_of(entry)
+    if entry.preset is None:
+        assert entry.kind is not None, "validation asks for it"
+        factor = None if entry.factor is None else entry.factor.build()
+        sites = sites_of(entry, inventory)
+        yield FaultSource(name=name, kind=FaultKind(entry.kind), sites=sites, model=entry.fault_model(), factor=factor)
+        return
+    for part in PRESETS[entry.preset].parts:
+        model, factor = model_of(part, entry.repair_time())
+        sites = inventory.sites(part.family, kinds=entry.only or ())
+        yield FaultSource(name=f"{name} {part.what}", kind=part.kind, sites=sites, model=model, factor=factor)
+
+
+def _known(plan: FaultPlan, inventory: Inventory, path: str) -> FaultPlan:
+    """The plan, if all its links are in the cluster."""
+    for fault in plan:
+        if fault.kind.of_link:
+            try:
+                inventory.named([fault.target])
+            except UsageError as error:
+                raise UsageError(f"{path}: {error}") from None
+    return plan
+
+
+def _reduction_links(spec: Spec, cluster: Cluster, placement: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The links of the NIC of every rank, over which its gradients are reduced."""
+    if spec.optimizer.data_parallel == 1 or not spec.optimizer.enabled:
+        return ()
+    return tuple(cluster.nic_links(device) for device in placement)

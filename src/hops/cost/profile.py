@@ -1,0 +1,323 @@
+"""A hardware profile holds the parameters of the cost model that were fitted on measured runs, as plain data.
+
+Properties of a device are by its catalog name, those of a host by its kind (a cloud's instance type); what belongs to
+the framework's code is shared by all of them. `hops calibrate` writes profiles, a spec names one (`hardware.profile`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from hops.cost.roofline import Traffic
+from hops.errors import CatalogError, UsageError
+from hops.files import atomic_write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFit:
+    """A kind of device.
+
+    Attributes:
+        gemm_efficiency, memory_efficiency: parts of the vendor's peaks.
+        gemm_ramp_s: per GEMM launch.
+        hosts: kinds of hosts it was seen in; the first stands for a host whose kind is not stated.
+    """
+
+    gemm_efficiency: float
+    memory_efficiency: float
+    gemm_ramp_s: float
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFit:
+    """A kind of host.
+
+    Attributes:
+        operation_s: to dispatch one counted operation.
+        first_fetch_s, refill_s: as in DeviceRates.
+        message_s: the host's time per blocking message; a message takes the mean of its two hosts.
+        socket_bytes_per_s: what one socket thread moves.
+        nic_bytes_per_s: its NIC, as the vendor states it.
+    """
+
+    operation_s: float
+    first_fetch_s: float
+    refill_s: float
+    message_s: float
+    socket_bytes_per_s: float
+    nic_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationFactors:
+    """The host's time over counted operations x time of one in F of a layer; 1: the count is right."""
+
+    layer_backward: float = 1.0
+    first_forward: float = 1.0
+    first_backward: float = 1.0
+    last_forward: float = 1.0
+    last_backward: float = 1.0
+    norm_layer: float = 1.0
+    step_layer: float = 1.0
+    step: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFit:
+    """What belongs to the framework's code and is the same on every device and host."""
+
+    cache_speedup: float
+    dispatch_lag: float
+    operations: OperationFactors
+    traffic: Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFit:
+    """Messages between neighbouring stages.
+
+    Attributes:
+        nic_efficiency: part of the NIC's rate that a long message reaches.
+        nic_burst_bytes: what a shaped NIC lets through at once before its rate holds (a token bucket).
+        turn_s: the last rank's pause from F to B, which no message fills.
+    """
+
+    nic_efficiency: float
+    nic_burst_bytes: float
+    turn_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFit:
+    """The tied all-reduce between two kinds of hosts, or over one slow NIC whatever the other end.
+
+    Attributes:
+        hosts: two kinds; one if it is the slow NIC that counts.
+        seconds_per_byte: measured ones without stalls, as equally likely values.
+        stall_s: how much longer a stalled one takes.
+    """
+
+    hosts: tuple[str, ...]
+    seconds_per_byte: tuple[float, ...]
+    stall_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathFit:
+    """All-reduces seen between two hosts (by name), and how many of them stalled."""
+
+    between: tuple[str, str]
+    stalls: int
+    reductions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallPrior:
+    """Beta distribution of a path's stall probability, over paths with or without a NIC that shapes its traffic."""
+
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceFit:
+    """All-reduces between two hosts over TCP."""
+
+    pairs: tuple[PairFit, ...]
+    paths: tuple[PathFit, ...]
+    free: StallPrior
+    shaped: StallPrior
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapFit:
+    """The host's pause between iterations: base + per rank after the first."""
+
+    base_s: float
+    per_rank_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkFit:
+    """Point-to-point benchmark between two kinds of hosts: median seconds by message size, in rising sizes."""
+
+    hosts: tuple[str, str]
+    sizes_bytes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a profile was fitted on: least and greatest value of what its equations extrapolate in.
+
+    `learned` names the scenarios, so that validation can say which runs it is in sample for; nothing else reads it.
+    """
+
+    runs: int
+    scenarios: int
+    hidden: tuple[int, int]
+    sequence_length: tuple[int, int]
+    layers_per_stage: tuple[int, int]
+    microbatch_size: tuple[int, int]
+    vocab: tuple[int, int]
+    head_dim: tuple[int, int]
+    stages: tuple[int, int]
+    attention: tuple[str, ...]
+    precision: tuple[str, ...]
+    transport: tuple[str, ...]
+    learned: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "sequence_length", "layers_per_stage", "microbatch_size", "vocab", "head_dim", "stages"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high:
+                raise UsageError(f"{name} of a profile's scope must rise from above 0, but got {low} to {high}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareProfile:
+    """Everything that was fitted.
+
+    Attributes:
+        report: residuals, confidence intervals and what the data cannot tell apart, as `hops calibrate` wrote them.
+    """
+
+    scope: Scope
+    devices: Mapping[str, DeviceFit]
+    hosts: Mapping[str, HostFit]
+    code: CodeFit
+    messages: MessageFit
+    reduce: ReduceFit
+    gap: GapFit
+    benchmarks: tuple[BenchmarkFit, ...]
+    report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def host_kind(self, device: str, stated: str | None) -> str | None:
+        """The kind of a host: the stated one if the profile knows it, else that of hosts of this device, else None."""
+        if stated in self.hosts:
+            return stated
+        return self.devices[device].hosts[0] if device in self.devices else None
+
+
+SHIPPED = Path(__file__).parent / "profiles"
+SHIPPED_DEFAULT = "megatron-aws"
+FORMAT = 1
+_HEADER = """\
+# Hardware profile written by `hops calibrate`; do not edit by hand. Times in seconds, sizes in bytes, rates per second.
+# A spec uses it by `hardware: {profile: FILE}`. What each figure means: docs/explanation/cost-model.md.
+"""
+
+
+def shipped_profiles() -> tuple[str, ...]:
+    """Names of the profiles that come with HOPS."""
+    return tuple(sorted(file.stem for file in SHIPPED.glob("*.yaml")))
+
+
+def shipped_profile(name: str) -> Path:
+    """The file of a shipped profile. Raises UsageError, with those there are, if there is none of that name."""
+    if name not in shipped_profiles():
+        raise UsageError(f"no profile {name!r} comes with HOPS: there are {', '.join(shipped_profiles()) or 'none'}")
+    return SHIPPED / f"{name}.yaml"
+
+
+def write_profile(profile: HardwareProfile, path: Path) -> None:
+    """Write a profile; the same profile gives the same bytes."""
+    from ruamel.yaml import YAML
+
+    writer = YAML()
+    writer.default_flow_style = None
+    writer.width = 120
+    with atomic_write(path) as out:
+        out.write(_HEADER)
+        writer.dump({"format": FORMAT, **_plain(profile)}, out)
+
+
+def read_profile(path: Path) -> HardwareProfile:
+    """Read a profile. Raises CatalogError saying file and key, what was got and what was expected."""
+    path = Path(path)
+    return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+@cache
+def _read(path: Path, _changed_ns: int) -> HardwareProfile:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogError(f"{path}: cannot be read: {error}; expected a profile written by hops calibrate") from None
+    except (YAMLError, ValueError) as error:
+        raise CatalogError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise CatalogError(
+            f"{path}: format: got {content.get('format') if isinstance(content, dict) else type(content).__name__}, "
+            f"expected {FORMAT}; write the profile with hops calibrate"
+        )
+    body = {key: value for key, value in content.items() if key != "format"}
+    profile: HardwareProfile = _typed(HardwareProfile, body, str(path), "")
+    return profile
+
+
+def _plain(value: Any) -> Any:
+    """Mappings, lists, texts and numbers; numbers with seven digits."""
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    return value
+
+
+def _typed(kind: Any, value: Any, file: str, where: str) -> Any:
+    """The value as the type asks for."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _record(kind, value, file, where)
+    if kind is Any:
+        return value
+    if origin is tuple:
+        _expect(isinstance(value, list), "a list", value, file, where)
+        repeated = len(arguments) == 2 and arguments[1] is Ellipsis
+        _expect(repeated or len(value) == len(arguments), f"{len(arguments)} values", value, file, where)
+        kinds = [arguments[0]] * len(value) if repeated else arguments
+        return tuple(_typed(k, v, file, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+    if origin is not None and issubclass(origin, Mapping):
+        _expect(isinstance(value, dict), "a mapping", value, file, where)
+        return {key: _typed(arguments[1], each, file, f"{where}.{key}".strip(".")) for key, each in value.items()}
+    assert not isinstance(kind, UnionType), "profiles have no optional values"
+    if kind is float:
+        _expect(isinstance(value, (int, float)) and not isinstance(value, bool), "a number", value, file, where)
+        return float(value)
+    _expect(isinstance(value, kind) and not isinstance(value, bool), f"a value of {kind.__name__}", value, file, where)
+    return value
+
+
+def _record(kind: Any, value: Any, file: str, where: str) -> Any:
+    _expect(isinstance(value, dict), "a mapping", value, file, where)
+    hints = get_type_hints(kind)
+    known = {each.name: each for each in fields(kind)}
+    for key in value:
+        if key not in known:
+            raise CatalogError(f"{file}: {where or 'profile'}: unknown key {key!r}, expected {', '.join(known)}")
+    for name, each in known.items():
+        if name not in value and each.default is MISSING and each.default_factory is MISSING:
+            raise CatalogError(
+                f"{file}: {where or 'profile'}: {name} is missing; write the profile with hops calibrate"
+            )
+    try:
+        return kind(**{key: _typed(hints[key], each, file, f"{where}.{key}".strip(".")) for key, each in value.items()})
+    except UsageError as error:
+        raise CatalogError(f"{file}: {where or 'profile'}: {error}") from None
+
+
+def _expect(ok: bool, expected: str, got: Any, file: str, where: str) -> None:
+    if not ok:
+        raise CatalogError(f"{file}: {where or 'profile'}: got {str(got)[:80]!r}, expected {expected}")

@@ -1,0 +1,130 @@
+"""Field types of the spec: strict counts, quantities with units, and the base that every section shares."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Union
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    Strict,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from hops.errors import CatalogError, UnitError
+from hops.hardware.catalog import Catalog
+from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes
+
+
+class Section(BaseModel):
+    """A frozen part of a spec. Unknown keys are errors; NaN and infinities are, too."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def problem(what: str, fix: str = "") -> PydanticCustomError:
+    """The error a validator raises: what is wrong (with what was got and expected), and the fix."""
+    return PydanticCustomError("hops", "{what}{fix}", {"what": what, "fix": f"; {fix}" if fix else ""})
+
+
+def _reader(parse: Callable[[object], float]) -> BeforeValidator:
+    def read(value: object) -> float:
+        try:
+            return parse(value)
+        except UnitError as error:
+            raise problem(str(error)) from None
+
+    return BeforeValidator(read)
+
+
+def _quantity_schema(dimension: Dimension) -> WithJsonSchema:
+    number = r"[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?"
+    units = "|".join(unit.replace(".", r"\.") for unit in dimension.scales)
+    examples = dimension.example.split(" or ")
+    title = dimension.name.split(" ", 1)[1]
+    return WithJsonSchema(
+        {"type": "string", "title": title, "pattern": rf"^\s*{number}\s*({units})\s*$", "examples": examples}
+    )
+
+
+def _writer(dimension: Dimension) -> PlainSerializer:
+    return PlainSerializer(dimension.exact, return_type=str)
+
+
+def _plain_number(value: float) -> float:
+    """12 and not 12.0."""
+    return int(value) if float(value).is_integer() else value
+
+
+Bytes = Annotated[int, _reader(parse_bytes), _writer(BYTES), _quantity_schema(BYTES)]
+Bandwidth = Annotated[float, _reader(BANDWIDTH.parse), Field(gt=0), _writer(BANDWIDTH), _quantity_schema(BANDWIDTH)]
+Seconds = Annotated[float, _reader(TIME.parse), _writer(TIME), _quantity_schema(TIME)]
+FlopRate = Annotated[float, _reader(COMPUTE.parse), Field(gt=0), _writer(COMPUTE), _quantity_schema(COMPUTE)]
+
+Flag = Annotated[bool, Strict()]
+Index = Annotated[int, Strict(), Field(ge=0, le=1_000_000)]
+Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
+Size = Annotated[int, Strict(), Field(ge=1, le=1_000_000_000)]
+Seed = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1)]
+Number = Annotated[float, Strict(), Field(ge=0, le=1e30), PlainSerializer(_plain_number)]
+Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def short_for(key: str, section: type[Section]) -> BeforeValidator:
+    """Let text stand for `{key: text}`, in documents and in their JSON Schema."""
+
+    def lengthen(value: object) -> object:
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(lengthen, json_schema_input_type=Union[str, section])  # noqa: UP007 (a value, not a type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a document is read in: the folder of its files, and the catalog its names are from (None: not checked)."""
+
+    folder: str
+    catalog: Catalog | None = None
+
+
+def from_folder(path: str, info: ValidationInfo) -> str:
+    """The absolute path of a file that a spec names; relative ones are taken from the spec's own folder."""
+    folder = info.context.folder if isinstance(info.context, Surroundings) else "."
+    return os.path.normpath(Path(folder).absolute() / path)
+
+
+def reason(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
+    return {
+        FileNotFoundError: "there is no such file",
+        IsADirectoryError: "it is a folder",
+        PermissionError: "reading it is not permitted",
+    }.get(type(error), str(error.strerror or error))
+
+
+InputFile = Annotated[Name, AfterValidator(from_folder)]
+
+
+def known(find: Callable[[Catalog, str], object]) -> AfterValidator:
+    """Check that `find` finds the name in the catalog, if there is one."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        if isinstance(info.context, Surroundings) and info.context.catalog is not None:
+            try:
+                find(info.context.catalog, name)
+            except CatalogError as error:
+                raise problem(str(error)) from None
+        return name
+
+    return AfterValidator(check)

@@ -1,0 +1,112 @@
+"""The fleet: every copy of the pipeline on its own devices, and what breaks in which copy when."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hops.build.build import Setup
+from hops.build.faults import build_inventory, build_plan
+from hops.faults.plan import Fault, FaultKind, FaultPlan
+from hops.spec.failure_targets import name_of
+from hops.spec.spec import Spec
+from hops.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Data-parallel copies of one pipeline, all alike.
+
+    Attributes:
+        replicas: copies.
+        devices: ids of the devices of one copy.
+        device_of_rank: per rank, the index of its device.
+        microbatches: per iteration and copy.
+        links: names of the links that messages and reductions of one copy cross.
+    """
+
+    replicas: int
+    devices: tuple[str, ...]
+    device_of_rank: tuple[int, ...]
+    microbatches: int = 1
+    links: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, replicas: int, placement: Iterable[str], *, microbatches: int = 1, links: Iterable[str] = ()
+    ) -> "Fleet":
+        """From the device id of every rank."""
+        placed = tuple(placement)
+        devices = tuple(dict.fromkeys(placed))
+        return cls(
+            replicas=replicas,
+            devices=devices,
+            device_of_rank=tuple(devices.index(each) for each in placed),
+            microbatches=microbatches,
+            links=frozenset(links),
+        )
+
+    @property
+    def size(self) -> int:
+        """Devices of all copies."""
+        return self.replicas * len(self.devices)
+
+    def concerns(self, fault: Fault) -> bool:
+        """Whether it breaks something that a copy uses."""
+        if fault.kind in (FaultKind.STOP, FaultKind.SLOW):
+            return fault.target in self.devices
+        return fault.target in self.links
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetFault:
+    """A fault of one copy; its target is named as in the spec."""
+
+    replica: int
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlan:
+    """What breaks in the fleet, in order of (start, copy, kind, target)."""
+
+    faults: tuple[FleetFault, ...] = ()
+
+    @classmethod
+    def of(cls, plans: Iterable[FaultPlan]) -> "FleetPlan":
+        """From one plan per copy."""
+        found = [FleetFault(replica=copy, fault=fault) for copy, plan in enumerate(plans) for fault in plan]
+        found.sort(key=lambda each: (each.fault.start_ns, each.replica, each.fault.kind, each.fault.target))
+        return cls(faults=tuple(found))
+
+    def concerning(self, fleet: Fleet) -> "FleetPlan":
+        """Without what no copy uses."""
+        return FleetPlan(faults=tuple(each for each in self.faults if fleet.concerns(each.fault)))
+
+    def __iter__(self) -> Iterator[FleetFault]:
+        return iter(self.faults)
+
+    def __len__(self) -> int:
+        return len(self.faults)
+
+
+def draw_fleet(setup: Setup, seed: int, horizon_ns: int) -> FleetPlan:
+    """What breaks in all copies before the horizon.
+
+    The first copy draws what `hops run` draws, and what traces and plans state befalls it; the others draw under names
+    of their own, so that another number of copies moves nothing. Raises UsageError as `hops run` does.
+    """
+    first = _until(setup.spec, horizon_ns)
+    inventory = build_inventory(first, setup.network)
+    copies = range(setup.spec.optimizer.data_parallel)
+    specs = (first if copy == 0 else _of_copy(first, copy) for copy in copies)
+    return FleetPlan.of(build_plan(spec, inventory, seed=seed) for spec in specs)
+
+
+def _until(spec: Spec, horizon_ns: int) -> Spec:
+    failure = spec.failure.model_copy(update={"horizon": horizon_ns / NS_PER_S})
+    return spec.model_copy(update={"failure": failure})
+
+
+def _of_copy(spec: Spec, copy: int) -> Spec:
+    models = tuple(entry.model_copy(update={"name": f"copy {copy} {name_of(entry)}"}) for entry in spec.failure.models)
+    failure = spec.failure.model_copy(update={"models": models, "trace": None, "plan": None})
+    return spec.model_copy(update={"failure": failure})

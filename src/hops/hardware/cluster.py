@@ -1,0 +1,241 @@
+"""A cluster: devices in nodes, and the way from any device to any other."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import inf
+
+from hops.distributions import Distribution
+from hops.errors import UsageError
+from hops.hardware.catalog import unknown
+from hops.hardware.devices import Device, Interconnect, LinkOverride, Node, Topology
+from hops.hardware.network import Link, Network, RareDelay, Route
+from hops.hardware.routes import Endpoint, Path, path_between_nodes, path_inside_node
+
+
+class Locality(StrEnum):
+    """How near two devices are."""
+
+    SAME_DEVICE = "same device"
+    SAME_SOCKET = "same socket"
+    SAME_NODE = "same node"
+    CROSS_NODE = "cross node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Devices, the nodes they are in, and what connects them.
+
+    Attributes:
+        devices: ids are unique. A node that only devices mention has everything inferred.
+        nodes: what is stated of nodes.
+        interconnect: between nodes, a fabric that blocks nothing: NICs that are not stated run at its bandwidth,
+            stated ones at no more, and its latency is that of every way between nodes. None: the NICs decide.
+        links: what is stated of single pairs.
+        jitter, stall: of every message between nodes.
+
+    Raises UsageError for names that are unknown, doubled or ambiguous, and for unfit interconnects.
+    """
+
+    devices: tuple[Device, ...]
+    nodes: tuple[Node, ...] = ()
+    interconnect: Interconnect | None = None
+    links: tuple[LinkOverride, ...] = ()
+    jitter: Distribution | None = None
+    stall: RareDelay | None = None
+    _places: Mapping[str, Endpoint] = field(init=False, repr=False, compare=False)
+    _overrides: Mapping[tuple[str, str], LinkOverride] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_unique("device", (device.id for device in self.devices))
+        _check_unique("node", (node.name for node in self.nodes))
+        _check_topology("interconnect of the cluster", self.interconnect, Topology.NETWORK)
+        members: dict[str, list[Device]] = {}
+        for device in self.devices:
+            members.setdefault(device.node, []).append(device)
+        for node in self.nodes:
+            _check_node(node, members)
+        _check_names(members)
+        overrides = _directed(self.links, members)
+        object.__setattr__(self, "_overrides", overrides)
+        object.__setattr__(self, "_places", self._place_all(members, _fastest_links(overrides.values(), members)))
+
+    def device(self, device_id: str) -> Device:
+        """The device of that id. Raises UsageError, with the nearest id, if there is none."""
+        return self._place(device_id).device
+
+    def nic(self, device_id: str) -> Interconnect:
+        """The NIC that a device's messages leave its host by. Raises UsageError for an unknown id."""
+        return self._place(device_id).nic
+
+    def nic_links(self, device_id: str) -> tuple[str, str]:
+        """Names of the links out of and into the NIC of a device. Raises UsageError for an unknown id."""
+        place = self._place(device_id)
+        return place.nic_port("out").name, place.nic_port("in").name
+
+    def locality(self, source_id: str, target_id: str) -> Locality:
+        """How near two devices are. Raises UsageError for an unknown id."""
+        source, target = self._place(source_id), self._place(target_id)
+        if source is target:
+            return Locality.SAME_DEVICE
+        if source.node.name != target.node.name:
+            return Locality.CROSS_NODE
+        return Locality.SAME_SOCKET if source.socket == target.socket else Locality.SAME_NODE
+
+    def route(self, source_id: str, target_id: str) -> Path:
+        """What a message from one device to another crosses. Raises UsageError for an unknown id."""
+        source, target = self._place(source_id), self._place(target_id)
+        if source is target:
+            return Path()
+        stated = self._overrides.get((source_id, target_id))
+        if source.node.name == target.node.name:
+            return path_inside_node(source, target, stated)
+        stated = stated or self._overrides.get((source.node.name, target.node.name))
+        path = path_between_nodes(source, target, self.interconnect, stated)
+        return replace(
+            path,
+            jitter=self.jitter if path.jitter is None else path.jitter,
+            stall=self.stall if path.stall is None else path.stall,
+        )
+
+    def network(self, placement: Sequence[str]) -> Network:
+        """The network of ranks 0, 1, ... on the devices of these ids: all ordered pairs of ranks, used links only.
+
+        Ranks on one device have a route without links and latency. Raises UsageError for an unknown id.
+        """
+        index_of: dict[Link, int] = {}
+        between: dict[tuple[str, str], Route] = {}
+        routes: dict[tuple[int, int], Route] = {}
+        for source, source_id in enumerate(placement):
+            for target, target_id in enumerate(placement):
+                if source == target:
+                    continue
+                pair = (source_id, target_id)
+                if pair not in between:
+                    between[pair] = _indexed(self.route(*pair), index_of)
+                routes[source, target] = between[pair]
+        return Network(links=tuple(index_of), routes=routes)
+
+    def _place(self, device_id: str) -> Endpoint:
+        if device_id not in self._places:
+            raise UsageError(unknown("device", device_id, self._places))
+        return self._places[device_id]
+
+    def _place_all(self, members: Mapping[str, list[Device]], fastest: Mapping[str, float]) -> dict[str, Endpoint]:
+        stated = {node.name: node for node in self.nodes}
+        places = {}
+        for name, devices in members.items():
+            node = stated[name] if name in stated else Node(name=name)
+            nic = self._nic(node, devices, fastest[name])
+            for index, device in enumerate(devices):
+                places[device.id] = Endpoint(
+                    device=device,
+                    node=node,
+                    nic=nic,
+                    nic_index=index * node.nics // len(devices),
+                    socket=index * node.sockets // len(devices),
+                )
+        return places
+
+    def _nic(self, node: Node, devices: Sequence[Device], fastest_stated_link: float) -> Interconnect:
+        """A NIC of the node. One that nobody stated is at least as fast as a link that somebody stated."""
+        if node.nic is not None:
+            fabric = node.nic.bandwidth if self.interconnect is None else self.interconnect.bandwidth
+            return replace(node.nic, bandwidth=min(node.nic.bandwidth, fabric))
+        typical = max((device.kind.nic for device in devices), key=lambda nic: nic.bandwidth)
+        nic = self.interconnect or typical
+        return replace(nic, bandwidth=max(nic.bandwidth, fastest_stated_link))
+
+
+def _indexed(path: Path, index_of: dict[Link, int]) -> Route:
+    links = tuple(index_of.setdefault(link, len(index_of)) for link in path.links)
+    return Route(links=links, latency_s=path.latency_s, jitter=path.jitter, stall=path.stall)
+
+
+def _fastest_links(links: Iterable[LinkOverride], members: Mapping[str, list[Device]]) -> dict[str, float]:
+    """Per node, bytes/s of the fastest link that is stated between it and another node; 0 if there is none."""
+    fastest = dict.fromkeys(members, 0.0)
+    node_of = {device.id: device.node for devices in members.values() for device in devices}
+    node_of |= {name: name for name in members}
+    for link in links:
+        ends = (node_of[link.source], node_of[link.target])
+        if link.bandwidth is not None and ends[0] != ends[1]:
+            for node in ends:
+                fastest[node] = max(fastest[node], link.bandwidth)
+    return fastest
+
+
+def _directed(
+    links: Iterable[LinkOverride], members: Mapping[str, list[Device]]
+) -> dict[tuple[str, str], LinkOverride]:
+    device_ids = [device.id for devices in members.values() for device in devices]
+    directed: dict[tuple[str, str], LinkOverride] = {}
+    for link in links:
+        _check_link(link, device_ids, members)
+        ends = (link.source, link.target)
+        for pair in (ends, ends[::-1]) if link.both_ways else (ends,):
+            if pair in directed:
+                raise UsageError(
+                    f"link from {pair[0]!r} to {pair[1]!r} is stated twice: keep one, or set both_ways: false"
+                )
+            directed[pair] = link
+    return directed
+
+
+def _check_link(link: LinkOverride, device_ids: Iterable[str], node_names: Iterable[str]) -> None:
+    if link.bandwidth is not None and not link.bandwidth > 0:
+        raise UsageError(
+            f"link {link.source!r} to {link.target!r}: got a bandwidth of {link.bandwidth} B/s, expected more than 0"
+        )
+    if link.latency_s is not None and not 0 <= link.latency_s < inf:
+        raise UsageError(
+            f"link {link.source!r} to {link.target!r}: got a latency of {link.latency_s} s, expected at least 0"
+        )
+    ends = {link.source, link.target}
+    if len(ends) == 1:
+        raise UsageError(f"link from {link.source!r} to itself: expected two different nodes or two different devices")
+    if ends <= set(device_ids) or ends <= set(node_names):
+        return
+    known = [*device_ids, *node_names]
+    for end in (link.source, link.target):
+        if end not in known:
+            raise UsageError(f"link {link.source!r} to {link.target!r}: {unknown('node or device', end, known)}")
+    raise UsageError(
+        f"link {link.source!r} to {link.target!r}: got a node and a device, expected two nodes or two devices"
+    )
+
+
+def _check_unique(family: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UsageError(f"{family} {name!r} is there {count} times: give each {family} a name of its own")
+
+
+def _check_names(members: Mapping[str, list[Device]]) -> None:
+    for devices in members.values():
+        for device in devices:
+            if device.id in members and (device.id != device.node or len(devices) > 1):
+                raise UsageError(f"{device.id!r} is both a node and a device: rename one, or a link to it is ambiguous")
+
+
+def _check_node(node: Node, members: Mapping[str, list[Device]]) -> None:
+    if node.name not in members:
+        raise UsageError(f"node {node.name!r} has no device: {unknown('node', node.name, members)}")
+    for count, what in ((node.nics, "NICs"), (node.sockets, "sockets")):
+        if count < 1:
+            raise UsageError(f"node {node.name!r}: got {count} {what}, expected at least 1")
+    inside = (Topology.SWITCH, Topology.MESH, Topology.ROOT)
+    _check_topology(f"interconnect of node {node.name!r}", node.interconnect, *inside)
+    _check_topology(f"NIC of node {node.name!r}", node.nic, Topology.NETWORK)
+    _check_topology(f"socket bus of node {node.name!r}", node.socket_bus, Topology.SOCKET)
+    if node.sockets > 1 and node.socket_bus is None:
+        raise UsageError(f"node {node.name!r} has {node.sockets} sockets and no socket bus: state one, such as upi")
+
+
+def _check_topology(what: str, interconnect: Interconnect | None, *allowed: Topology) -> None:
+    if interconnect is not None and interconnect.topology not in allowed:
+        expected = " or ".join(allowed)
+        raise UsageError(
+            f"{what}: got {interconnect.name!r} of topology {interconnect.topology}, expected topology {expected}"
+        )

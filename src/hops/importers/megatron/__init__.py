@@ -1,0 +1,21 @@
+"""Megatron-LM: its launch arguments become a spec, its trace files a trace."""
+
+from hops.importers.megatron.flags import parse_flags
+from hops.importers.megatron.launch import Launch, Placed, launch_from_flags, read_launch
+from hops.importers.megatron.run_folder import is_launch
+from hops.importers.megatron.spec import spec_text
+from hops.importers.megatron.trace import MeasuredRun, Megatron, has_trace, read_run
+
+__all__ = [
+    "Launch",
+    "MeasuredRun",
+    "Megatron",
+    "Placed",
+    "has_trace",
+    "is_launch",
+    "launch_from_flags",
+    "parse_flags",
+    "read_launch",
+    "read_run",
+    "spec_text",
+]

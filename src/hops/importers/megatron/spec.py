@@ -1,0 +1,104 @@
+"""A launch becomes a spec, in words a person would have written."""
+
+from importlib.resources import files
+from io import StringIO
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from hops.importers.megatron.launch import Launch, Placed
+
+_WARMUP_ITERATIONS = 1
+
+
+def spec_text(launch: Launch, *, iterations: int = 5, profile: str = "") -> str:
+    """The spec of a launch as YAML, with `iterations` simulated and costs by a hardware profile, if one is named."""
+    writer = YAML()
+    writer.width = 120
+    writer.indent(mapping=2, sequence=4, offset=2)
+    out = StringIO()
+    out.write(f"# {launch.name}: imported from Megatron-LM launch arguments\n")
+    writer.dump(_document(launch, iterations, profile), out)
+    return out.getvalue()
+
+
+def _document(launch: Launch, iterations: int, profile: str) -> dict[str, Any]:
+    return {
+        "simulation": {
+            "iterations": iterations,
+            "warmup_iterations": min(_WARMUP_ITERATIONS, iterations - 1),
+            "seed": 0,
+        },
+        "pipeline": _pipeline(launch),
+        "hardware": ({"profile": profile} if profile else {}) | _hardware(launch),
+        "optimizer": {
+            "kind": {"adam": "adam", "sgd": "sgd_momentum"}[launch.optimizer],
+            "fused": _fused_optimizer(launch),
+            "distributed": launch.distributed_optimizer,
+            "gradient_bytes": 4,
+            "data_parallel": launch.data_parallel,
+        },
+    }
+
+
+def _fused_optimizer(launch: Launch) -> bool:
+    """Megatron-LM takes the fused Adam of Apex or Transformer Engine where one is installed, else torch.optim's.
+
+    Local layers with gradient accumulation that is not fused (fusing it needs Apex) say that neither is there.
+    """
+    return launch.fused_gradient_accumulation or launch.attention == "flash"
+
+
+def _pipeline(launch: Launch) -> dict[str, Any]:
+    schedule: Any = "1f1b"
+    if launch.chunks > 1:
+        schedule = {"name": "interleaved_1f1b", "chunks": launch.chunks, "microbatch_group_size": launch.group}
+    return {
+        "model": {
+            "layers": launch.num_layers,
+            "hidden": launch.hidden_size,
+            "heads": launch.num_attention_heads,
+            "kv_heads": launch.num_query_groups,
+            "ffn_hidden": launch.ffn_hidden_size,
+            "vocab": launch.vocab_size,
+            "max_positions": launch.max_position_embeddings,
+            "gated": launch.swiglu,
+            "positions": "rotary" if launch.rotary else "learned",
+            "norm": "rms" if launch.rms_norm else "layer",
+            "biases": launch.biases,
+            "tied": launch.tied,
+        },
+        "schedule": schedule,
+        "microbatches": launch.num_microbatches,
+        "microbatch_size": launch.micro_batch_size,
+        "sequence_length": launch.seq_length,
+        "partition": list(launch.layers),
+        "precision": launch.precision,
+        "attention": launch.attention,
+        "recompute": launch.recompute,
+        "cross_entropy": "fused" if launch.fused_cross_entropy else "unfused",
+        "dropout": launch.dropout,
+        "fused_gradient_accumulation": launch.fused_gradient_accumulation,
+        "p2p": "overlapped" if launch.overlap_p2p else "blocking_fused",
+    }
+
+
+def _hardware(launch: Launch) -> dict[str, Any]:
+    by_host: dict[str, list[Placed]] = {}
+    for placed in launch.placed:
+        by_host.setdefault(placed.host, []).append(placed)
+    nics: dict[str, str] = YAML(typ="safe", pure=True).load(
+        files(__package__).joinpath("hosts.yaml").read_text(encoding="utf-8")
+    )
+    nodes = []
+    for host, devices in by_host.items():
+        node: dict[str, Any] = {
+            "name": host,
+            **({"instance_type": devices[0].instance_type} if devices[0].instance_type else {}),
+            "devices": [{"type": placed.device, "id": placed.id} for placed in devices],
+        }
+        if devices[0].instance_type in nics:
+            node["nic"] = {"bandwidth": nics[devices[0].instance_type]}
+        nodes.append(node)
+    transport = {"transport": "sockets"} if "socket" in launch.transport else {}
+    return {**transport, "nodes": nodes, "placement": [placed.id for placed in launch.placed]}

@@ -1,0 +1,59 @@
+"""Iteration time, and what follows from it: throughput and MFU."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.metrics.iterations import Iterations, is_action
+from hops.program.action import Op
+
+NS_PER_S = 1e9
+
+
+def iteration_times_ns(run: Iterations) -> NDArray[np.int64]:
+    """Time of each iteration: from its start to the start of the next one; the last one: to its end."""
+    return run.end_ns - run.start_ns
+
+
+def microbatches_per_s(run: Iterations) -> float:
+    """Microbatches of all pipeline replicas over the mean iteration time, optimizer step inside."""
+    microbatches = run.trace.meta.num_microbatches * run.facts.data_parallel * run.num_iterations
+    return microbatches / (run.window_ns / NS_PER_S)
+
+
+def samples_per_s(run: Iterations) -> float | None:
+    """Samples over iteration time; None without `samples_per_microbatch`."""
+    size = run.facts.samples_per_microbatch
+    return None if size is None else size * microbatches_per_s(run)
+
+
+def tokens_per_s(run: Iterations) -> float | None:
+    """Tokens over iteration time; None without `tokens_per_microbatch`."""
+    size = run.facts.tokens_per_microbatch
+    return None if size is None else size * microbatches_per_s(run)
+
+
+def mfu(run: Iterations) -> float | None:
+    """Model FLOPs utilisation: model FLOPs per second over the sum of peak rates of all devices (PaLM, appendix B).
+
+    Model FLOPs are those of forward and backward without recomputation. None without `flop_per_microbatch` or
+    `peak_flop_per_s`. Replicas have the same devices, so one of them tells.
+    """
+    facts = run.facts
+    if facts.flop_per_microbatch is None or not facts.peak_flop_per_s:
+        return None
+    flop_per_s = facts.flop_per_microbatch * microbatches_per_s(run) / facts.data_parallel
+    return flop_per_s / sum(facts.peak_flop_per_s)
+
+
+def microbatch_latencies_ns(run: Iterations) -> NDArray[np.int64]:
+    """Latency of every microbatch of every iteration, in order; those without a backward are left out."""
+    rows = run.trace.where(is_action(run.trace) & (run.trace.stage == 0))
+    key = rows.iteration.astype(np.int64) * (int(rows.microbatch.max(initial=0)) + 1) + rows.microbatch
+    keys, index = np.unique(key, return_inverse=True)
+    forward = rows.op == Op.F
+    start = np.full(len(keys), np.iinfo(np.int64).max)
+    end = np.full(len(keys), -1, dtype=np.int64)
+    np.minimum.at(start, index[forward], rows.start_ns[forward])
+    np.maximum.at(end, index[~forward], rows.end_ns[~forward])
+    latencies: NDArray[np.int64] = (end - start)[end >= start]
+    return latencies

@@ -1,0 +1,79 @@
+"""A candidate under one schedule: rehearsed by the evaluator, then simulated by the engine."""
+
+from dataclasses import dataclass
+
+from hops.build.build import build
+from hops.build.prepared import check_fit
+from hops.build.run import SimulatedRun, simulate
+from hops.errors import DoesNotFitError, ProgramError, StalledError, UsageError
+from hops.planner.candidates import Candidate
+from hops.planner.problem import Pool, shortened
+from hops.schedules.base import StaticScheduler
+from hops.spec.open import OpenSpec
+from hops.spec.schedule import ScheduleChoice
+from hops.spec.spec import Spec
+from hops.timing.evaluate import evaluate
+
+REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A candidate with a schedule, and the seconds of an iteration that are expected of it."""
+
+    candidate: Candidate
+    schedule: ScheduleChoice
+    expected_s: float
+
+    @property
+    def ranks(self) -> int:
+        return len(self.candidate.layout.devices)
+
+    @property
+    def actions(self) -> int:
+        """Of an iteration: F and B."""
+        return 2 * len(self.candidate.layout.layers) * self.candidate.group.size
+
+
+def trial_of(candidate: Candidate, schedule: ScheduleChoice) -> Trial:
+    """A candidate that is expected to take what its layout does."""
+    return Trial(candidate=candidate, schedule=schedule, expected_s=candidate.expected_s)
+
+
+def closed(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Spec:
+    """The spec of a candidate under a schedule."""
+    group, layout = candidate.group, candidate.layout
+    return opened.close(
+        schedule=schedule,
+        recompute=group.recompute,
+        batch=group.batch,
+        placement=[pool.ids[device] for device in layout.devices],
+        partition=layout.layers,
+    )
+
+
+def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> Trial | None:
+    """What the schedule's program comes to without shared links and jitter; None if it cannot run or does not fit.
+
+    A policy has no program: it is expected to reach the candidate's floor. A schedule that searches is cut short.
+    """
+    scheduler = shortened(schedule).make()
+    seconds = candidate.floor_s
+    try:
+        setup = build(closed(opened, candidate, schedule, pool))
+        if isinstance(scheduler, StaticScheduler):
+            scheduler.configure(setup.profile)
+            check_fit(setup, scheduler.program)
+            makespan_s = evaluate(scheduler.program, setup.profile).makespan_ns / 1e9
+            seconds += max(0.0, makespan_s - candidate.pipeline_s)
+    except REFUSALS:
+        return None
+    return Trial(candidate=candidate, schedule=schedule, expected_s=seconds)
+
+
+def run(opened: OpenSpec, trial: Trial, pool: Pool) -> SimulatedRun | None:
+    """The simulated run of a trial; None if it does not fit after all."""
+    try:
+        return simulate(closed(opened, trial.candidate, trial.schedule, pool))
+    except REFUSALS:
+        return None

@@ -1,0 +1,31 @@
+"""Schedules: which action a rank runs next, fixed before the run (programs) or decided during it (policies)."""
+
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.schedules.dualpipe_v import DualPipeV
+from hops.schedules.hops_hetero import HopsHetero, HopsHeteroAdaptive
+from hops.schedules.interleaved_1f1b import Interleaved1F1B
+from hops.schedules.plain import FromFile, GPipe, OneFOneB
+from hops.schedules.zb_h import ZBH1, ZBH2
+from hops.schedules.zb_or_1f1b import ZBOr1F1B
+from hops.schedules.zb_v import ZBV, VHalf
+from hops.schedules.zero_bubble import ZeroBubble
+
+__all__ = [
+    "SCHEDULERS",
+    "ZBH1",
+    "ZBH2",
+    "ZBV",
+    "DualPipeV",
+    "FromFile",
+    "GPipe",
+    "HopsHetero",
+    "HopsHeteroAdaptive",
+    "Interleaved1F1B",
+    "OneFOneB",
+    "Scheduler",
+    "StaticScheduler",
+    "VHalf",
+    "View",
+    "ZBOr1F1B",
+    "ZeroBubble",
+]

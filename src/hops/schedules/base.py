@@ -1,0 +1,84 @@
+"""The plug-in interface of schedules: two methods, `configure` before the run, `next_actions` during it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+from hops.program.action import Action
+from hops.program.program import Program
+from hops.program.shape import Shape
+from hops.registry import Registry
+from hops.timing.stage_costs import StageCosts
+
+
+class View(Protocol):
+    """What a policy sees of the run when its rank is idle. Everything concerns this rank in this iteration."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def iteration(self) -> int: ...
+    @property
+    def now_ns(self) -> int: ...
+    @property
+    def in_flight(self) -> int:
+        """Microbatches (per stage of the rank) whose F has started and whose B or W has not ended."""
+
+    def ready(self) -> Sequence[Action]:
+        """Actions that could start now: inputs arrived, not started, in order of (op, stage, microbatch).
+
+        A backward is listed as B and as I until one of them starts; after I, its W is listed.
+        """
+
+    def done(self, action: Action) -> bool:
+        """Whether the action has ended."""
+
+
+class Scheduler(ABC):
+    """Decides what each rank runs next. Constructor parameters are the schedule's own parameters in a spec.
+
+    The default placement is one stage per rank; a schedule with chunks overrides `shape`.
+    """
+
+    def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
+        """The placement it needs. Raises UsageError if it cannot arrange these numbers."""
+        return Shape.loop(num_ranks, num_microbatches=num_microbatches)
+
+    @abstractmethod
+    def configure(self, profile: StageCosts) -> None:
+        """Called once before the run, with expected times and memory."""
+
+    @abstractmethod
+    def next_actions(self, view: View) -> Sequence[Action]:
+        """What the idle rank `view.rank` shall run next, in that order.
+
+        The rank runs them one after the other, waiting for the inputs of each. Empty: nothing now; the rank is asked
+        again when something arrives for it.
+        """
+
+
+class StaticScheduler(Scheduler):
+    """A schedule whose order is fixed before the run: builds a program in `configure`."""
+
+    _program: Program | None = None
+
+    @abstractmethod
+    def build(self, profile: StageCosts) -> Program:
+        """The program for this profile."""
+
+    def configure(self, profile: StageCosts) -> None:
+        self._program = self.build(profile)
+
+    @property
+    def program(self) -> Program:
+        """The program that `configure` built."""
+        assert self._program is not None, "configure comes before program"
+        return self._program
+
+    def next_actions(self, view: View) -> Sequence[Action]:
+        """The rank's whole list, at its first question in an iteration."""
+        actions = self.program.ranks[view.rank]
+        return () if view.done(actions[0]) else actions
+
+
+SCHEDULERS: Registry[Scheduler] = Registry(family="schedule", group="hops.schedules")

@@ -1,0 +1,166 @@
+"""The searched schedule: near the limit that the profile's bound proves, and never worse than any built-in."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from hops.errors import UsageError
+from hops.program.action import Action, Op
+from hops.program.columns import at_least
+from hops.program.program import Program
+from hops.program.shape import Shape
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.schedules.builtins import contenders
+from hops.search.robust import LOOK_AHEADS, Noise, RobustChoice, choose
+from hops.search.search import Result, iterations_for, search
+from hops.timing.stage_costs import StageCosts
+
+PLACEMENTS = ("loop", "v")
+
+
+@SCHEDULERS.register("hops_hetero")
+class HopsHetero(StaticScheduler):
+    """Searches for the shortest program under the memory limits, within a budget of iterations.
+
+    Args:
+        budget_ms: time for the search, turned into iterations at a fixed rate, so that results repeat.
+        iterations: the iterations themselves, in place of the budget.
+        seed: of the search's random choices.
+        chunks: stages per rank.
+        placement: of more than one chunk: `loop` (Megatron's interleaving) or `v` (down the ranks and up again).
+        jitter: expected noise per action, as a fraction of its time. With noise, the plan and the best built-in are
+            compared by simulation, and the better one on average is run. `hops_hetero_adaptive` goes further.
+        profile_error: the same for errors of the profile, constant per stage and op.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget_ms: float = 300.0,
+        iterations: int | None = None,
+        seed: int = 0,
+        chunks: int = 1,
+        placement: str = "loop",
+        jitter: float = 0.0,
+        profile_error: float = 0.0,
+    ) -> None:
+        if not budget_ms > 0:
+            raise UsageError(f"budget_ms must be a time above 0, but got {budget_ms!r}")
+        if placement not in PLACEMENTS:
+            raise UsageError(f"placement must be one of {', '.join(PLACEMENTS)}, but got {placement!r}")
+        if placement == "v" and chunks != 2:
+            raise UsageError(f"placement v has 2 chunks, but got chunks: {chunks!r}")
+        self.budget_ms = budget_ms
+        self.iterations = None if iterations is None else at_least("iterations", iterations, 0)
+        self.seed = at_least("seed", seed, 0)
+        self.chunks = at_least("chunks", chunks, 1)
+        self.placement = placement
+        self.noise = Noise(jitter=jitter, profile_error=profile_error)
+        self._result: Result | None = None
+
+    def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
+        if self.placement == "v":
+            return Shape.v(num_ranks, num_microbatches=num_microbatches)
+        return Shape.loop(num_ranks, num_microbatches=num_microbatches, chunks=self.chunks)
+
+    @property
+    def result(self) -> Result:
+        """The searched program and its certificate. Under noise the run may use another, see `program`."""
+        assert self._result is not None, "configure comes before result"
+        return self._result
+
+    def build(self, profile: StageCosts) -> Program:
+        """Raises DoesNotFitError if not even one microbatch fits."""
+        iterations = self.iterations
+        if iterations is None:
+            iterations = iterations_for(self.budget_ms / 1e3, profile)
+        self._result = search(profile, iterations=iterations, seed=self.seed)
+        if self.noise.is_none:
+            return self._result.program
+        return self.choose(profile, look_aheads=(0,)).program
+
+    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...]) -> RobustChoice:
+        """What is best on average under the expected noise; see `hops.schedule.search.choose`."""
+        _, builtin = contenders(profile)
+        plan = self.result.program
+        return choose(profile, plan, builtin, self.noise, seed=self.seed, look_aheads=look_aheads)
+
+
+@SCHEDULERS.register("hops_hetero_adaptive")
+class HopsHeteroAdaptive(Scheduler):
+    """Runs `hops_hetero`'s plan, that plan as priorities, or a built-in: what simulation finds best under the noise.
+
+    As priorities: an idle rank runs the first action that is ready among its next few.
+
+    Args:
+        jitter: expected noise per action, as a fraction of its time.
+        profile_error: expected errors of the profile, constant per stage and op.
+        budget_ms, iterations, seed, chunks, placement: as for `hops_hetero`.
+    """
+
+    def __init__(
+        self,
+        *,
+        jitter: float = 0.1,
+        profile_error: float = 0.0,
+        budget_ms: float = 300.0,
+        iterations: int | None = None,
+        seed: int = 0,
+        chunks: int = 1,
+        placement: str = "loop",
+    ) -> None:
+        self.planner = HopsHetero(
+            budget_ms=budget_ms,
+            iterations=iterations,
+            seed=seed,
+            chunks=chunks,
+            placement=placement,
+            jitter=jitter,
+            profile_error=profile_error,
+        )
+        self._choice: RobustChoice | None = None
+
+    def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
+        return self.planner.shape(num_ranks, num_microbatches)
+
+    @property
+    def choice(self) -> RobustChoice:
+        """What is run, and what was expected of everything tried."""
+        assert self._choice is not None, "configure comes before choice"
+        return self._choice
+
+    def configure(self, profile: StageCosts) -> None:
+        self.profile = profile
+        self.planner.configure(profile)
+        self._choice = self.planner.choose(profile, look_aheads=LOOK_AHEADS)
+        # per (iteration, rank): what is still to run, and bytes held
+        self._open: defaultdict[tuple[int, int], list[Action]] = defaultdict(list)
+        self._held: defaultdict[tuple[int, int], int] = defaultdict(int)
+
+    def next_actions(self, view: View) -> Sequence[Action]:
+        key = (view.iteration, view.rank)
+        if key not in self._open:
+            self._open[key] = list(self.choice.program.ranks[view.rank])
+        ready = set(view.ready())
+        for place, action in enumerate(self._open[key][: self.choice.look_ahead + 1]):
+            if action in ready and self._fits(key, action, place):
+                del self._open[key][place]
+                self._held[key] += self._change(action)
+                return (action,)
+        return ()
+
+    def _fits(self, key: tuple[int, int], action: Action, place: int) -> bool:
+        """Whether memory takes a forward; out of turn, it must leave room for its microbatch in later stages."""
+        limit = self.profile.memory_bytes[key[1]]
+        if action.op is not Op.F or limit is None:
+            return True
+        needed = self.profile.activation_bytes[action.stage]
+        if place > 0:
+            stages = self.profile.shape.stages_of(key[1])
+            needed += sum(self.profile.activation_bytes[stage] for stage in stages if stage > action.stage)
+        return self._held[key] + needed <= limit
+
+    def _change(self, action: Action) -> int:
+        """Bytes that are held more after the action."""
+        whole = self.profile.activation_bytes[action.stage]
+        kept = self.profile.kept_for_weight_bytes[action.stage]
+        return {Op.F: whole, Op.B: -whole, Op.I: kept - whole, Op.W: -kept}[action.op]

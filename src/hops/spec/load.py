@@ -1,0 +1,299 @@
+"""From a file to a Spec, or to one error that lists everything that is wrong with it."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path as File
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from hops.decode.document import Complaint, Document, Path, Position, dotted, parse
+from hops.decode.messages import complaints, is_tag
+from hops.decode.quantities import Section, Surroundings, reason
+from hops.errors import CatalogError, SpecError
+from hops.hardware.catalog import Catalog
+from hops.spec.checks import Sections, cross_check
+from hops.spec.choices import left_open
+from hops.spec.failure import FailureSection
+from hops.spec.hardware import HardwareSection
+from hops.spec.pipeline import PipelineSection
+from hops.spec.schedule import ScheduleChoice
+from hops.spec.spec import OptimizerSection, OutputSection, SimulationSection, Spec, resolve
+from hops.units import shown
+
+_PART = re.compile(r"([A-Za-z_][\w-]*)((?:\[\d{1,6}\])*)")
+
+
+class _WrongOverrideError(Exception):
+    """An override that cannot be applied, with the reason."""
+
+
+def override(document: Document, texts: Iterable[str]) -> Document:
+    """The document with the values of all overrides; complaints about wrong ones are added."""
+    for text in texts:
+        document = _apply(document, text)
+    return document
+
+
+def _apply(document: Document, text: str) -> Document:
+    place = Position(text=f"--set {shown(text)[1:-1]}")
+    try:
+        path, value = _split(text)
+        read = parse(value, name=place.text) if value.strip() else Document(data=None)
+        data = _changed(document.data, path, 0, read.data)
+    except _WrongOverrideError as error:
+        wrong = Complaint(path=(), what=str(error), place=place)
+        return replace(document, complaints=(*document.complaints, wrong))
+    own = tuple(Complaint(path=path, what=each.what, place=place) for each in read.complaints)
+    replaced = {at: there for at, there in document.values.items() if at[: len(path)] != path}
+    inner = {(*path, *at): place for at in read.values}
+    return Document(
+        data=data,
+        values={**replaced, **_above(path, replaced, place), **inner, path: place},
+        keys={**document.keys, **{(*path, *at): place for at in read.keys}, path: place},
+        complaints=(*_still_there(document, path), *own),
+    )
+
+
+def _above(path: Path, places: dict[Path, Position], place: Position) -> dict[Path, Position]:
+    """Places of the mappings around the path that the override itself makes."""
+    around = (path[:length] for length in range(len(path)))
+    return {at: place for at in around if at not in places}
+
+
+def _still_there(document: Document, path: Path) -> tuple[Complaint, ...]:
+    """Complaints about what the override does not replace."""
+    return tuple(each for each in document.complaints if each.path[: len(path)] != path)
+
+
+def _split(text: str) -> tuple[Path, str]:
+    left, equals, value = text.partition("=")
+    parts: list[str | int] = []
+    for word in left.strip().split("."):
+        match = _PART.fullmatch(word)
+        if match is None or not equals:
+            raise _WrongOverrideError(
+                "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
+            )
+        name, indices = match.groups()
+        parts += [name, *map(int, re.findall(r"\d+", indices))]
+    return tuple(parts), value
+
+
+def _changed(data: Any, path: Path, depth: int, value: Any) -> Any:
+    """A copy of the data in which the value at the path is another one. Raises _WrongOverrideError."""
+    if depth == len(path):
+        return value
+    part = path[depth]
+    if isinstance(part, int):
+        if not isinstance(data, tuple) or part >= len(data):
+            size = f"a list of {len(data)}" if isinstance(data, tuple) else "no list"
+            raise _WrongOverrideError(f"there is no entry [{part}]: {dotted(path[:depth])} is {size}")
+        return (*data[:part], _changed(data[part], path, depth + 1, value), *data[part + 1 :])
+    mapping = _as_mapping(data, path, depth)
+    return {**mapping, part: _changed(mapping.get(part), path, depth + 1, value)}
+
+
+def _as_mapping(data: Any, path: Path, depth: int) -> dict[str, Any]:
+    """The mapping to change; a name written short is written out first."""
+    if data is None:
+        return {}
+    if isinstance(data, str):
+        return {"type" if "devices" in path[:depth] else "name": data}
+    if isinstance(data, dict):
+        return data
+    raise _WrongOverrideError(f"there is no key {path[depth]}: {dotted(path[:depth])} is no mapping")
+
+
+S = TypeVar("S", bound=Section)
+# Keys on which no check across keys depends: if only such are wrong, the checks can still be made.
+_HARMLESS = frozenset(
+    {
+        *("memory", "memory_bandwidth", "launch_overhead", "layer_overhead", "price_per_hour", "nic", "nics"),
+        *("sockets", "socket_bus", "latency", "stall", "jitter", "recompute", "attention", "p2p", "split_overhead"),
+        "microbatch_size",
+    }
+)
+_OPTIONAL = frozenset(key for key, field in Spec.model_fields.items() if not field.is_required())  # may be left empty
+_LARGEST_FILE = 20_000_000
+_MOST_SHOWN = 50
+
+
+def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Spec:
+    """Read a spec file.
+
+    Args:
+        path: the YAML file. Files that it names are looked for in its folder.
+        overrides: changes such as `pipeline.microbatches=16`, applied in order.
+
+    Raises SpecError with every problem of the file, one a line: `file:line:column: path.to.key: what`.
+    """
+    file = File(path)
+    return loads(_read(file), name=str(file), overrides=overrides, folder=file.parent)
+
+
+def loads(
+    text: str, *, name: str = "spec", overrides: Sequence[str] = (), folder: str | os.PathLike[str] = "."
+) -> Spec:
+    """Read a spec from text. `name` stands for the file in messages. Raises SpecError, as `load` does."""
+    document = override(parse(text, name=name), overrides)
+    return checked(document, folder, left_open(document))
+
+
+def checked(document: Document, folder: str | os.PathLike[str], known: Iterable[Complaint] = ()) -> Spec:
+    """The spec of a document. Raises SpecError with everything that is wrong, what is `known` already included."""
+    spec, found = _validate(document, str(folder))
+    opened = list(known)
+    found = _without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
+    if found or spec is None:
+        raise SpecError(_report(document, found))
+    return resolve(spec)
+
+
+def read_document(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Document:
+    """The document of a spec file, with overrides, not judged yet. Raises SpecError if the file cannot be read."""
+    file = File(path)
+    return override(parse(_read(file), name=str(file)), overrides)
+
+
+def _read(file: File) -> str:
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read: {reason(error)}{_nearby(file)}") from None
+    except ValueError as error:  # a NUL in the name
+        raise SpecError(f"{shown(str(file))}: cannot be read: {error}") from None
+    if len(raw) > _LARGEST_FILE:
+        raise SpecError(f"{file}: got {len(raw)} bytes, expected a spec of at most {_LARGEST_FILE}")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{file}: is not text in UTF-8 (byte {error.start}), expected a YAML file") from None
+    if "\0" in text:
+        raise SpecError(f"{file}: is binary (a zero byte at {text.index(chr(0))}), expected a YAML file")
+    return text
+
+
+def _nearby(file: File) -> str:
+    """The fix for a file that cannot be read: a spec in that folder, or one with a name like it."""
+    folder = file if file.is_dir() else file.parent
+    try:
+        names = sorted(each.name for each in folder.iterdir() if each.suffix in (".yaml", ".yml"))
+        if file.is_file():
+            return ""
+    except (OSError, ValueError):
+        return ""
+    if file.is_dir():
+        return f"; name a file in it, such as {file / names[0]}" if names else "; name a file"
+    near = get_close_matches(file.name, names, n=1)
+    return f"; did you mean {folder / near[0]}?" if near else "; `hops init` writes a starter"
+
+
+def _validate(document: Document, folder: str) -> tuple[Spec | None, list[Complaint]]:
+    """The spec, if it is valid, and everything that is wrong."""
+    data = document.data
+    if not isinstance(data, dict):
+        if document.complaints:  # there is nothing to look at
+            return None, []
+        return None, [
+            Complaint(path=(), what=f"got {shown(data)}, expected a mapping with the keys pipeline and hardware")
+        ]
+    data = {key: each for key, each in data.items() if each is not None or key not in _OPTIONAL}
+    catalog, found = _catalog(data, folder)
+    context = Surroundings(folder=folder, catalog=catalog)
+    spec: Spec | None = None
+    try:
+        spec = Spec.model_validate(data, context=context)
+        sections = Sections.of(spec)
+    except ValidationError as error:
+        found += complaints(error, Spec)
+        sections = _sections(data, folder)
+    return spec, [*found, *cross_check(sections, catalog)]
+
+
+def _sections(data: dict[str, Any], folder: str) -> Sections:
+    """What is valid of a document that is not: names need not be in the catalog, harmless keys may be wrong."""
+    context = Surroundings(folder=folder)
+    pipeline = data.get("pipeline")
+    return Sections(
+        simulation=_section(SimulationSection, data.get("simulation", {}), context),
+        schedule=_section(ScheduleChoice, _long_schedule(pipeline), context),
+        pipeline=_section(PipelineSection, pipeline, context),
+        hardware=_section(HardwareSection, data.get("hardware"), context),
+        optimizer=_section(OptimizerSection, data.get("optimizer", {}), context),
+        failure=_section(FailureSection, data.get("failure", {}), context),
+        output=_section(OutputSection, data.get("output", {}), context),
+    )
+
+
+def _long_schedule(pipeline: object) -> object:
+    schedule = pipeline.get("schedule") if isinstance(pipeline, dict) else None
+    return {"name": schedule} if isinstance(schedule, str) else schedule
+
+
+def _section(kind: type[S], data: object, context: Surroundings) -> S | None:
+    """The section, without harmless keys whose values are wrong; None if anything else is wrong."""
+    try:
+        return kind.model_validate(data, context=context)
+    except ValidationError as error:
+        wrong = [tuple(part for part in each["loc"] if not is_tag(part)) for each in error.errors()]
+    harmless = [path[: index + 1] for path in wrong for index, part in enumerate(path) if part in _HARMLESS]
+    if len(harmless) < len(wrong):
+        return None
+    for path in harmless:
+        data = _without(data, path)
+    return _section(kind, data, context)
+
+
+def _without(data: Any, path: Path) -> Any:
+    """A copy of the data without the key that the path ends in."""
+    first, *rest = path
+    if isinstance(data, tuple):
+        return tuple(_without(each, tuple(rest)) if index == first else each for index, each in enumerate(data))
+    inner = {first: _without(data[first], tuple(rest))} if rest and first in data else {}
+    return {**{key: each for key, each in data.items() if key != first}, **inner}
+
+
+def _catalog(data: dict[str, Any], folder: str) -> tuple[Catalog | None, list[Complaint]]:
+    """The catalog with the files that the spec names; None, with the reason, if one cannot be read."""
+    hardware = data.get("hardware")
+    files = hardware.get("catalog", ()) if isinstance(hardware, dict) else ()
+    if not isinstance(files, tuple) or not all(isinstance(file, str) for file in files):
+        return None, []  # the wrong type is found by validation
+    catalog = _builtin_catalog()
+    for index in range(len(files)):
+        try:
+            catalog = Catalog.load([File(folder).absolute() / file for file in files[: index + 1]])
+        except (CatalogError, OSError, ValueError) as error:
+            return None, [Complaint(path=("hardware", "catalog", index), what=str(error))]
+    return catalog, []
+
+
+@cache
+def _builtin_catalog() -> Catalog:
+    return Catalog.load()
+
+
+def _without_echoes(document: Document, found: Iterable[Complaint]) -> list[Complaint]:
+    """All complaints, but not those that follow from a value that could not even be read."""
+    unread = {each.path for each in document.complaints if each.path}
+    follows = (any(each.path[:length] in unread for length in range(len(each.path) + 1)) for each in found)
+    return [*document.complaints, *(each for each, echo in zip(found, follows, strict=True) if not echo)]
+
+
+def _report(document: Document, found: list[Complaint]) -> str:
+    """All complaints, one a line, in the order of the file; the first fifty if there are more."""
+    placed = [(each.place or document.place(each.path, at_key=each.at_key), each) for each in found]
+    placed.sort(key=lambda pair: pair[0].order)
+    lines = [f"{place.text}: {_said(document, each)}" for place, each in placed[:_MOST_SHOWN]]
+    more = len(placed) - _MOST_SHOWN
+    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
+
+
+def _said(document: Document, complaint: Complaint) -> str:
+    where = dotted(document.written(complaint.path))
+    return f"{where}: {complaint.what}" if where else complaint.what

@@ -1,0 +1,130 @@
+"""The spec: one document that describes a run, in six sections."""
+
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from hops import model
+from hops.decode.quantities import Count, Flag, Index, Name, Number, Seconds, Section, Seed, problem
+from hops.program.shape import Shape
+from hops.spec.distributions import Time
+from hops.spec.failure import FailureSection
+from hops.spec.hardware import ConnectionField, HardwareSection
+from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
+
+Kind = Literal["adam", "sgd_momentum", "sgd"]
+Reduction = Literal["ring", "tree", "none"]
+
+
+class OptimizerSection(Section):
+    """Reductions, optimizer step and the gap before the next iteration."""
+
+    enabled: Flag = Field(default=True, description="false: iterations consist of the pipeline alone")
+    kind: Kind = Field(default="adam", description="decides the default of state_bytes")
+    state_bytes: Number | None = Field(
+        default=None, description="states per parameter, master weights included; default: by kind and precision"
+    )
+    fused: Flag = Field(default=True, description="one kernel for the step; false: torch.optim's foreach kernels")
+    distributed: Flag = Field(default=False, description="data-parallel copies share the states (ZeRO-1)")
+    gradient_bytes: Number = Field(default=4, description="size of one gradient, in memory and in reductions")
+    tied_embeddings: Flag | None = Field(
+        default=None,
+        description="first and last stage share the embedding and reduce its gradients; default: the model's",
+    )
+    data_parallel: Count = Field(default=1, description="copies of the pipeline")
+    gradient_reduction: Reduction = Field(default="ring", description="algorithm of the data-parallel reduction")
+    reduction_interconnect: ConnectionField | None = Field(
+        default=None, description="between the copies; default: as between nodes"
+    )
+    synchronized: Flag = Field(
+        default=True, description="all ranks wait before the step (global gradient norm); false: each goes on alone"
+    )
+    update_time: Time | None = Field(
+        default=None, description="time of the step; default: its bytes over memory bandwidth"
+    )
+    host_gap: Seconds | None = Field(
+        default=None, description="host time before the next iteration starts; default: the profile's, or none"
+    )
+
+
+class SimulationSection(Section):
+    """How much is simulated, and with which random numbers."""
+
+    iterations: Count = Field(default=3, description="optimizer steps to simulate")
+    warmup_iterations: Index = Field(default=0, description="first iterations that metrics leave out")
+    seed: Seed = Field(default=0, description="the one seed of all random draws")
+
+
+def _suffix(*suffixes: str) -> AfterValidator:
+    def check(path: str) -> str:
+        if not path.endswith(suffixes):
+            raise problem(f"got {path!r}, expected a file name that ends in {' or '.join(suffixes)}")
+        return path
+
+    return AfterValidator(check)
+
+
+class OutputSection(Section):
+    """Files to write; null writes none."""
+
+    summary: Annotated[Name, _suffix(".json")] | None = Field(default=None, description="figures of the run")
+    events: Annotated[Name, _suffix(".csv", ".csv.gz", ".parquet")] | None = Field(
+        default=None, description="every action and message"
+    )
+    trace: Annotated[Name, _suffix(".json", ".json.gz")] | None = Field(
+        default=None, description="Chrome trace for Perfetto"
+    )
+    timeline: Annotated[Name, _suffix(".png", ".svg")] | None = Field(
+        default=None, description="picture of what ran when"
+    )
+    dashboard: Annotated[Name, _suffix(".png", ".svg")] | None = Field(
+        default=None, description="eight panels of figures"
+    )
+    faults: Annotated[Name, _suffix(".json")] | None = Field(
+        default=None, description="what broke, if anything could: a plan for failure.plan"
+    )
+
+
+class Spec(Section):
+    """A whole run, as `hops run` takes it."""
+
+    simulation: SimulationSection = SimulationSection()
+    pipeline: PipelineSection
+    hardware: HardwareSection
+    optimizer: OptimizerSection = OptimizerSection()
+    failure: FailureSection = FailureSection()
+    output: OutputSection = OutputSection()
+
+    def shape(self) -> Shape:
+        """Microbatches, and the rank of every stage, as the schedule places them. Raises UsageError if it cannot."""
+        return self.pipeline.schedule.make().shape(len(self.hardware.ranks()), self.pipeline.microbatches)
+
+
+def resolve(spec: Spec) -> Spec:
+    """The same spec with the defaults of schedule, model, sequence length and optimizer filled in."""
+    pipeline = _pipeline(spec.pipeline)
+    optimizer = _optimizer(spec.optimizer, pipeline)
+    return spec.model_copy(update={"pipeline": pipeline, "optimizer": optimizer})
+
+
+def _pipeline(pipeline: PipelineSection) -> PipelineSection:
+    schedule = pipeline.schedule
+    parameters = {**schedule.defaults(), **schedule.parameters}
+    pipeline = pipeline.model_copy(update={"schedule": schedule.model_copy(update={"parameters": parameters})})
+    if pipeline.model is None:
+        return pipeline
+    transformer = pipeline.model.transformer(pipeline.sequence_length)
+    shape = pipeline.model.model_copy(update=asdict(transformer))
+    length = transformer.max_positions if pipeline.sequence_length is None else pipeline.sequence_length
+    return pipeline.model_copy(update={"model": shape, "sequence_length": length})
+
+
+def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection) -> OptimizerSection:
+    changes: dict[str, object] = {}
+    if optimizer.state_bytes is None:
+        named = model.Optimizer.named(optimizer.kind, element_bytes=ELEMENT_BYTES[pipeline.precision])
+        changes["state_bytes"] = named.state_bytes
+    if optimizer.tied_embeddings is None:
+        changes["tied_embeddings"] = bool(pipeline.model is not None and pipeline.model.tied)
+    return optimizer.model_copy(update=changes)

@@ -1,0 +1,96 @@
+"""The critical path of a timed order: a chain of actions without slack that ends with the makespan."""
+
+from hops.compiled import kernel
+from hops.program.coded import IntArray
+
+
+@kernel
+def advance(state: int) -> int:
+    """The next state of the minimal standard generator (Park and Miller 1988); states are 1 to 2^31 - 2."""
+    return state * 48271 % 2147483647
+
+
+@kernel
+def below(state: int, bound: int) -> int:
+    """A number from 0 to bound - 1, of a state's higher bits."""
+    return (state >> 4) % bound
+
+
+# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+
+
+@kernel
+def critical_path(
+    size: int,
+    times: IntArray,
+    hop: IntArray,
+    rank_of: IntArray,
+    later: IntArray,
+    activation: IntArray,
+    kept: IntArray,
+    memory: IntArray,
+    kinds: IntArray,
+    length: IntArray,
+    end: IntArray,
+    forward_end: IntArray,
+    backward_end: IntArray,
+    forward_at: IntArray,
+    backward_at: IntArray,
+    state: int,
+    path_rank: IntArray,
+    path_at: IntArray,
+) -> int:
+    """Fill the ranks and places of the path, last action first, and return its length.
+
+    Where rank and message both bind, the state's number decides which way to go.
+    """
+    rank = 0
+    for r in range(1, len(length)):
+        if end[r, length[r] - 1] > end[rank, length[rank] - 1]:
+            rank = r
+    at = length[rank] - 1
+    count = 0
+    while True:
+        path_rank[count] = rank
+        path_at[count] = at
+        count += 1
+        s = kinds[rank, at] >> 2
+        op = kinds[rank, at] & 3
+        start = end[rank, at] - times[s, op]
+        waits = at > 0 and end[rank, at - 1] == start
+        source = -1
+        source_at = 0
+        if op == 0 and s > 0:
+            j = index_at(forward_at[s], at, size)
+            if forward_end[s - 1, j] + hop[s - 1] == start:
+                source = rank_of[s - 1]
+                source_at = forward_at[s - 1, j]
+        elif (op == 1 or op == 2) and s < len(rank_of) - 1:  # noqa: PLR1714 (compiled code has no sets)
+            j = index_at(backward_at[s], at, size)
+            if backward_end[s + 1, j] + hop[s] == start:
+                source = rank_of[s + 1]
+                source_at = backward_at[s + 1, j]
+        if waits and source >= 0:
+            state = advance(state)
+            waits = below(state, 2) == 0
+        if waits:
+            at -= 1
+        elif source >= 0:
+            rank = source
+            at = source_at
+        else:
+            return count
+
+
+@kernel
+def index_at(places: IntArray, at: int, size: int) -> int:
+    """How many of the first `size` ascending places lie before `at`."""
+    low = 0
+    high = size
+    while low < high:
+        middle = (low + high) >> 1
+        if places[middle] < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low

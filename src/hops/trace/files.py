@@ -1,0 +1,277 @@
+"""Raw events in files: the name's ending says the format.
+
+# {"format": "hops-trace/1", "source": "simulated", ...}
+    iteration,rank,stream,stage,op,microbatch,peer,start_ns,end_ns,bytes
+    0,0,COMPUTE,0,F,0,-1,0,1000000,0
+
+Streams and ops are written by name. Written and read in pieces, so that memory stays small beside the trace itself.
+"""
+
+import gzip
+import io
+import json
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from itertools import islice
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hops.errors import TraceError, UsageError
+from hops.files import atomic_path, atomic_write
+from hops.program.action import Op
+from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, check_columns
+
+FORMAT = "hops-trace/1"
+EXAMPLE = (
+    '{"format": "hops-trace/1", "source": "measured", "num_microbatches": 8, "rank_of_stage": [0, 1], '
+    '"devices": ["H100", "L4"], "hosts": ["a", "b"]}'
+)
+_NEEDED: Mapping[str, type] = {
+    "source": str,
+    "num_microbatches": int,
+    "rank_of_stage": list,
+    "devices": list,
+    "hosts": list,
+}
+
+
+def metadata_to_json(meta: TraceMeta) -> str:
+    """One line of JSON. A link of unlimited bandwidth has null; routes are [source, target, [links]]."""
+    links = [
+        {"name": link.name, "bandwidth_bytes_per_s": link.bandwidth if isfinite(link.bandwidth) else None}
+        for link in meta.links
+    ]
+    plain = {
+        "format": FORMAT,
+        "source": meta.source,
+        "schedule": meta.schedule,
+        "num_microbatches": meta.num_microbatches,
+        "rank_of_stage": meta.rank_of_stage,
+        "devices": meta.devices,
+        "hosts": meta.hosts,
+        "links": links,
+        "routes": [[source, target, list(crossed)] for (source, target), crossed in meta.routes.items()],
+    }
+    return json.dumps(plain, allow_nan=False, ensure_ascii=False)
+
+
+def metadata_from_json(text: str, *, where: str) -> TraceMeta:
+    """Read what `metadata_to_json` writes; schedule, links and routes may be missing.
+
+    Raises TraceError, saying `where` it stands.
+    """
+    try:
+        plain = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TraceError(f"{where}: metadata is not JSON ({error}): expected {EXAMPLE}") from error
+    if not isinstance(plain, dict):
+        raise TraceError(f"{where}: metadata is not a JSON object: got {text[:40]}, expected {EXAMPLE}")
+    for key, kind in _NEEDED.items():
+        if not isinstance(plain.get(key), kind):
+            got = json.dumps(plain[key])[:40] if key in plain else "nothing"
+            raise TraceError(f"{where}: metadata {key!r}: got {got}, expected {_word(kind)} as in {EXAMPLE}")
+    if plain.get("format", FORMAT) != FORMAT:
+        raise TraceError(f"{where}: metadata 'format': got {plain['format']!r}, expected {FORMAT!r}")
+    if plain["source"] not in ("simulated", "measured"):
+        raise TraceError(f"{where}: metadata 'source': got {plain['source']!r}, expected 'simulated' or 'measured'")
+    try:
+        return _meta(plain)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"{where}: metadata is malformed ({error!r}): expected {EXAMPLE}") from error
+
+
+def _meta(plain: Mapping[str, Any]) -> TraceMeta:
+    devices, owners = tuple(map(str, plain["devices"])), tuple(map(int, plain["rank_of_stage"]))
+    if len(plain["hosts"]) != len(devices):
+        raise ValueError(f"{len(plain['hosts'])} hosts for {len(devices)} devices; one each per rank")
+    if not owners or not all(0 <= owner < len(devices) for owner in owners):
+        raise ValueError(f"rank_of_stage {list(owners)} names ranks beyond the {len(devices)} devices")
+    optional: dict[str, Any] = {"schedule": "", "links": [], "routes": [], **plain}
+    links = tuple(
+        LinkMeta(name=str(link["name"]), bandwidth=_bandwidth(link["bandwidth_bytes_per_s"]))
+        for link in optional["links"]
+    )
+    routes = {(int(a), int(b)): tuple(map(int, crossed)) for a, b, crossed in optional["routes"]}
+    if not all(0 <= link < len(links) for crossed in routes.values() for link in crossed):
+        raise ValueError(f"routes name links beyond the {len(links)} there are")
+    return TraceMeta(
+        source=plain["source"],
+        schedule=str(optional["schedule"]),
+        num_microbatches=plain["num_microbatches"],
+        rank_of_stage=owners,
+        devices=devices,
+        hosts=tuple(map(str, plain["hosts"])),
+        links=links,
+        routes=routes,
+    )
+
+
+def _bandwidth(value: float | None) -> float:
+    return inf if value is None else float(value)
+
+
+def _word(kind: type) -> str:
+    return {str: "text", int: "a whole number", list: "a list"}[kind]
+
+
+HEADER = ",".join(COLUMNS)
+_NAMES = {"stream": Stream, "op": Op}
+_ROWS_AT_ONCE = 65_536
+
+
+def write_csv(trace: Trace, path: Path) -> None:
+    """Write all rows; gzipped if the name ends in `.gz`. Raises UsageError if the file cannot be written."""
+    with atomic_write(path) as out:
+        out.write(f"# {metadata_to_json(trace.meta)}\n{HEADER}\n")
+        for low in range(0, len(trace), _ROWS_AT_ONCE):
+            columns = [_texts(name, getattr(trace, name)[low : low + _ROWS_AT_ONCE]) for name in COLUMNS]
+            out.writelines(f"{','.join(row)}\n" for row in zip(*columns, strict=True))
+
+
+def read_csv(path: Path) -> Trace:
+    """Read what `write_csv` writes. Raises TraceError with file and line."""
+    path = Path(path)
+    try:
+        with _open(path) as lines:
+            meta = _head(path, lines)
+            parts = list(_parts(path, lines, meta))
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise TraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    columns = {
+        name: np.concatenate([np.zeros(0, dtype=COLUMNS[name]), *(part[n] for part in parts)])
+        for n, name in enumerate(COLUMNS)
+    }
+    return Trace.from_columns(columns, meta)
+
+
+def _texts(name: str, column: NDArray[np.integer]) -> list[str]:
+    if name in _NAMES:
+        names = {member.value: member.name for member in _NAMES[name]}
+        return [names[value] for value in column.tolist()]
+    return [str(value) for value in column.tolist()]
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def _head(path: Path, lines: TextIO) -> TraceMeta:
+    first, second = lines.readline(), lines.readline().rstrip("\r\n")
+    if not first.startswith("#"):
+        raise TraceError(f"{path}:1: got {first[:40].strip()!r}, expected a comment with metadata: # {EXAMPLE}")
+    meta = metadata_from_json(first[1:].strip(), where=f"{path}:1")
+    if second != HEADER:
+        raise TraceError(f"{path}:2: got {second[:80]!r}, expected the column names {HEADER}")
+    return meta
+
+
+def _parts(path: Path, lines: TextIO, meta: TraceMeta) -> Iterator[list[NDArray[np.int64]]]:
+    number = 3
+    while part := list(islice(lines, _ROWS_AT_ONCE)):
+        try:
+            rows = [line.rstrip("\r\n").split(",") for line in part]
+            columns = [_numbers(name, texts) for name, texts in zip(COLUMNS, zip(*rows, strict=True), strict=True)]
+            check_columns(dict(zip(COLUMNS, columns, strict=True)), meta)
+        except (ValueError, KeyError, OverflowError):
+            for offset, line in enumerate(part):
+                _find_fault(f"{path}:{number + offset}", line.rstrip("\r\n"), meta)
+            raise
+        yield columns
+        number += len(part)
+
+
+def _numbers(name: str, texts: tuple[str, ...]) -> NDArray[np.int64]:
+    if name in _NAMES:
+        values = {member.name: member.value for member in _NAMES[name]}
+        return np.array([values[text] for text in texts], dtype=np.int64)
+    return np.array([int(text) for text in texts], dtype=np.int64)
+
+
+def _find_fault(where: str, line: str, meta: TraceMeta) -> None:
+    """Raise TraceError if this line is the wrong one."""
+    texts = line.split(",")
+    if len(texts) != len(COLUMNS):
+        raise TraceError(f"{where}: got {len(texts)} values ({line[:60]!r}), expected {len(COLUMNS)}: {HEADER}")
+    columns = []
+    for name, text in zip(COLUMNS, texts, strict=True):
+        try:
+            columns.append(_numbers(name, (text,)))
+        except (ValueError, KeyError, OverflowError) as error:
+            expected = f"one of {', '.join(member.name for member in _NAMES[name])}" if name in _NAMES else "an integer"
+            raise TraceError(f"{where}: {name}: got {text!r}, expected {expected}") from error
+    try:
+        check_columns(dict(zip(COLUMNS, columns, strict=True)), meta)
+    except ValueError as error:
+        raise TraceError(f"{where}: got {line!r}; {error}") from error
+
+
+_KEY = b"hops"
+
+
+def write_parquet(trace: Trace, path: Path) -> None:
+    """Write all rows. Raises UsageError if pyarrow is missing or the file cannot be written."""
+    arrow, parquet = _pyarrow()
+    table = arrow.table({name: getattr(trace, name) for name in COLUMNS})
+    table = table.replace_schema_metadata({_KEY: metadata_to_json(trace.meta).encode()})
+    with atomic_path(path) as temporary:
+        parquet.write_table(table, temporary, compression="zstd")
+
+
+def read_parquet(path: Path) -> Trace:
+    """Read what `write_parquet` writes. Raises TraceError naming the file, UsageError if pyarrow is missing."""
+    arrow, parquet = _pyarrow()
+    try:
+        table = parquet.read_table(path)
+    except (OSError, arrow.ArrowInvalid) as error:
+        raise TraceError(f"{path}: cannot be read as Parquet: {error}") from error
+    metadata = table.schema.metadata or {}
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if _KEY not in metadata or missing:
+        lacks = f"the columns {', '.join(missing)}" if missing else "metadata 'hops' in its schema"
+        raise TraceError(f"{path}: no HOPS trace: it lacks {lacks}; write it with `hops trace convert`")
+    meta = metadata_from_json(metadata[_KEY].decode(), where=str(path))
+    columns = {name: table[name].to_numpy() for name in COLUMNS}
+    try:
+        check_columns(columns, meta)
+    except ValueError as error:
+        raise TraceError(f"{path}: {error}") from error
+    return Trace.from_columns(columns, meta)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise UsageError(
+            "Parquet needs pyarrow, which is not installed: run `pip install 'hops-sim[parquet]'`, "
+            "or write a name that ends in .csv or .csv.gz"
+        ) from error
+
+
+_FORMATS = {".csv": (write_csv, read_csv), ".csv.gz": (write_csv, read_csv), ".parquet": (write_parquet, read_parquet)}
+
+
+def write_events(trace: Trace, path: Path | str) -> None:
+    """Write a trace as `.csv`, `.csv.gz` or `.parquet`; `read_events` gives back an equal one.
+
+    Raises UsageError for another ending, or if the file cannot be written.
+    """
+    _FORMATS[_ending(Path(path))][0](trace, Path(path))
+
+
+def read_events(path: Path | str) -> Trace:
+    """Read a trace from a file of raw events. Raises TraceError saying file and line, UsageError for another ending."""
+    return _FORMATS[_ending(Path(path))][1](Path(path))
+
+
+def _ending(path: Path) -> str:
+    for ending in _FORMATS:
+        if path.name.lower().endswith(ending):
+            return ending
+    raise UsageError(f"{path}: unknown format of raw events: expected a name that ends in {', '.join(_FORMATS)}")

@@ -1,0 +1,147 @@
+"""Floors: never above the engine, equal to it where 1F1B meets no shared link; tables as the simulated costs."""
+
+import numpy as np
+import pytest
+from plan_cases import close, opened
+
+from hops.build.build import build
+from hops.build.run import simulate, summarize
+from hops.planner.block_costs import MessageTimes, build_tables
+from hops.planner.layout_bound import Layout, LayoutBound
+from hops.planner.problem import Pool, ScheduleFamily
+from hops.program.action import Op
+from hops.program.shape import Shape
+
+MIXED = """\
+simulation: {iterations: 2, warmup_iterations: 1}
+pipeline: {model: {layers: 12, hidden: 1024, heads: 16, vocab: 32000}, sequence_length: 1024, microbatches: 12}
+hardware:
+  nodes:
+    - {name: a, devices: [h100, h100]}
+    - {name: b, devices: [a100, l4]}
+    - {name: c, devices: [l4, a10g]}
+  interconnect: ethernet-100
+"""
+FAMILIES = {
+    "1f1b": ScheduleFamily.ONE_F_ONE_B,
+    "gpipe": ScheduleFamily.GPIPE,
+    "zero_bubble": ScheduleFamily.ANY,
+    "zb_h1": ScheduleFamily.ANY,
+    "hops_hetero": ScheduleFamily.ANY,
+}
+
+
+def floor_of(spec, family, **shape):
+    pool = Pool.of(spec)
+    tables = build_tables(spec, pool)
+    ways = MessageTimes.of(spec, pool, tables.message_bytes)
+    return LayoutBound(
+        spec=spec, pool=pool, tables=tables, ways=ways, family=family, size=spec.pipeline.microbatches, **shape
+    )
+
+
+def random_layout(rng, devices, layers, chunks=1):
+    ranks = int(rng.integers(1, min(devices, layers // chunks) + 1))
+    cuts = np.sort(rng.choice(np.arange(1, layers), ranks * chunks - 1, replace=False))
+    lengths = np.diff(np.concatenate([[0], cuts, [layers]]))
+    return Layout(devices=tuple(map(int, rng.permutation(devices)[:ranks])), layers=tuple(map(int, lengths)))
+
+
+@pytest.mark.parametrize(
+    ("name", "p2p"),
+    [*((name, "overlapped") for name in FAMILIES), *((name, "blocking_fused") for name in ("1f1b", "gpipe", "zb_h1"))],
+)
+def test_no_run_beats_the_floor_of_its_layout(name, p2p):
+    spec = opened(MIXED, f"pipeline.p2p={p2p}", "optimizer.data_parallel=2")
+    floor = floor_of(spec.base, FAMILIES[name])
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        layout = random_layout(rng, 6, 12)
+        took_ms = summarize(simulate(close(spec, layout, floor.pool.ids, name))).iteration_time.mean_ms
+        assert floor.seconds(layout) * 1e3 <= took_ms * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("name", "v_shaped"), [("interleaved_1f1b", False), ("zb_v", True)])
+def test_no_run_with_chunks_beats_the_floor_of_its_layout(name, v_shaped):
+    spec = opened(MIXED)
+    family = ScheduleFamily.ANY if v_shaped else ScheduleFamily.FUSED
+    floor = floor_of(spec.base, family, chunks=2, v_shaped=v_shaped)
+    rng = np.random.default_rng(6)
+    for _ in range(6):
+        layout = random_layout(rng, 6, 12, chunks=2)
+        if len(layout.devices) in (1, 5):
+            continue  # one rank is no pipeline; 12 microbatches do not divide by 5
+        took_ms = summarize(simulate(close(spec, layout, floor.pool.ids, name))).iteration_time.mean_ms
+        assert floor.seconds(layout) * 1e3 <= took_ms * (1 + 1e-6)
+
+
+def test_the_floor_of_1f1b_is_what_the_engine_takes():
+    """On random layouts without shared links the closed form is exact to a thousandth."""
+    spec = opened(MIXED)
+    floor = floor_of(spec.base, ScheduleFamily.ONE_F_ONE_B)
+    rng = np.random.default_rng(7)
+    for _ in range(8):
+        layout = random_layout(rng, 6, 12)
+        took_ms = summarize(simulate(close(spec, layout, floor.pool.ids))).iteration_time.mean_ms
+        assert floor.seconds(layout) * 1e3 == pytest.approx(took_ms, rel=1e-2)
+
+
+@pytest.mark.parametrize("profile", ["null", "megatron-aws"])
+def test_tables_hold_what_the_cost_model_simulates(profile):
+    spec = opened(MIXED, f"hardware.profile={profile}")
+    pool = Pool.of(spec.base)
+    tables = build_tables(spec.base, pool)
+    layout = Layout(devices=(3, 0, 2, 5), layers=(2, 5, 4, 1))
+    setup = build(close(spec, layout, pool.ids))
+    starts = np.cumsum((0, *layout.layers[:-1]))
+    for stage, (device, start, length) in enumerate(zip(layout.devices, starts, layout.layers, strict=True)):
+        block = (pool.kind_of[device], start, start + length)
+        by_op = {Op.F: tables.forward, Op.B: tables.fused, Op.I: tables.inputs, Op.W: tables.weights}
+        for op, table in by_op.items():
+            assert table[block] == pytest.approx(setup.costs.seconds(stage, op))
+        memory = setup.costs.memory(stage)
+        assert tables.static[block[1:]] == memory.static_bytes
+        assert tables.activation[block[1:]] == memory.activation_bytes
+        assert setup.costs.message_bytes(0, Op.F) == tables.message_bytes
+
+
+def test_a_layout_that_does_not_fit_has_no_floor():
+    spec = opened(MIXED.replace("[a100, l4]", "[a100, {type: l4, memory: 1 GiB}]"))
+    floor = floor_of(spec.base, ScheduleFamily.ONE_F_ONE_B)
+    assert floor.seconds(Layout(devices=(3, 0), layers=(6, 6))) == float("inf")
+    assert np.isfinite(floor.seconds(Layout(devices=(2, 0), layers=(6, 6))))
+
+
+def test_interleaved_1f1b_needs_what_its_program_holds():
+    """The microbatches in flight that the floor counts are those that the schedule's own order reaches."""
+    from hops.schedules.interleaved_1f1b import Interleaved1F1B
+    from hops.timing.stage_costs import StageCosts
+
+    spec = opened(MIXED)
+    floor = floor_of(spec.base, ScheduleFamily.FUSED, chunks=2)
+    scheduler = Interleaved1F1B(chunks=2)
+    profile = StageCosts.uniform(scheduler.shape(4, 12))
+    scheduler.configure(profile)
+    counted = floor._flight(4, 8)
+    for rank, actions in enumerate(scheduler.program.ranks):
+        first_backward = next(place for place, action in enumerate(actions) if action.op is Op.B)
+        for stage in Shape.loop(4, num_microbatches=12, chunks=2).stages_of(rank):
+            assert counted[stage] == sum(action.stage == stage for action in actions[:first_backward])
+
+
+def test_the_recurrence_of_1f1b_is_what_the_evaluator_gives():
+    """The kernel that the search uses, and `evaluate` on the program that 1F1B builds, agree to rounding."""
+    from hops.planner.one_f_one_b import one_f_one_b_s
+    from hops.schedules.plain import OneFOneB
+    from hops.timing.evaluate import evaluate
+
+    spec = opened(MIXED)
+    pool = Pool.of(spec.base)
+    rng = np.random.default_rng(8)
+    for _ in range(5):
+        setup = build(close(spec, random_layout(rng, 6, 12), pool.ids))
+        scheduler = OneFOneB()
+        scheduler.configure(setup.profile)
+        profile, hops = setup.profile, np.array(setup.profile.hop_s)
+        took_s = one_f_one_b_s(12, np.array(profile.forward_s), np.array(profile.fused_backward_s), hops, hops)
+        assert took_s * 1e9 == pytest.approx(evaluate(scheduler.program, profile).makespan_ns, abs=200)

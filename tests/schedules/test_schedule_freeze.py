@@ -1,0 +1,40 @@
+"""A trace freezes into the program that made it."""
+
+import pytest
+
+from hops.cost.table import FixedCosts
+from hops.engine.settings import RunSettings
+from hops.engine.simulate import run_program
+from hops.errors import TraceError
+from hops.hardware.network import Network
+from hops.schedules.base import SCHEDULERS
+from hops.timing.stage_costs import StageCosts
+from hops.trace.order import program_from_trace
+
+
+def trace_of(name, *, iterations=1):
+    scheduler = SCHEDULERS.get(name)()
+    profile = StageCosts.uniform(scheduler.shape(4, 8))
+    program = scheduler.build(profile)
+    costs = FixedCosts.uniform(profile.shape.num_stages)
+    settings = RunSettings(iterations=iterations)
+    return program, run_program(program, costs, Network.uniform(4, latency_s=0.2), settings)
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v", "zero_bubble"])
+def test_the_trace_of_a_program_freezes_into_the_program(name):
+    program, trace = trace_of(name)
+    assert program_from_trace(trace) == program
+
+
+def test_every_iteration_can_be_frozen():
+    program, trace = trace_of("1f1b", iterations=3)
+    assert [program_from_trace(trace, iteration=number) for number in range(3)] == [program] * 3
+
+
+def test_an_iteration_that_is_not_there_is_refused():
+    _, trace = trace_of("1f1b", iterations=2)
+    with pytest.raises(TraceError, match="no compute actions of iteration 5; it has iterations 0 to 1"):
+        program_from_trace(trace, iteration=5)
+    with pytest.raises(TraceError, match="no compute actions of any iteration; it has none"):
+        program_from_trace(trace.where(trace.rank < 0))
