@@ -16,9 +16,7 @@ from hops.hardware.network import Network
 from hops.spec.failure import FaultEntry
 from hops.spec.failure_targets import inventory_of, name_of, sites_of
 from hops.spec.spec import Spec
-from hops.units import format_time
-
-NANOSECONDS = 1_000_000_000
+from hops.units import NS_PER_S, format_time, to_ns
 
 
 def build_faults(spec: Spec, cluster: Cluster) -> Faults:
@@ -28,7 +26,7 @@ def build_faults(spec: Spec, cluster: Cluster) -> Faults:
     return Faults(
         devices=placement,
         reduction_links=_reduction_links(spec, cluster, placement),
-        link_timeout_ns=None if timeout_s is None else round(timeout_s * NANOSECONDS),
+        link_timeout_ns=None if timeout_s is None else to_ns(timeout_s),
     )
 
 
@@ -67,9 +65,9 @@ def draw_faults(spec: Spec, *, seed: int | None = None) -> FaultPlan:
 def check_horizon(spec: Spec, end_ns: int) -> None:
     """Raises UsageError if a run went on beyond the time for which its faults were drawn."""
     failure = spec.failure
-    if failure.enabled and failure.models and end_ns > failure.horizon * NANOSECONDS:
+    if failure.enabled and failure.models and end_ns > failure.horizon * NS_PER_S:
         raise UsageError(
-            f"the run lasts {format_time(end_ns / NANOSECONDS)}, but faults are drawn until "
+            f"the run lasts {format_time(end_ns / NS_PER_S)}, but faults are drawn until "
             f"{format_time(failure.horizon)}; raise failure.horizon"
         )
 

@@ -13,6 +13,7 @@ from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
 from hops.timing.evaluate import evaluate
+from hops.units import NS_PER_S
 
 REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
 
@@ -64,7 +65,7 @@ def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, p
         if isinstance(scheduler, StaticScheduler):
             scheduler.configure(setup.profile)
             check_fit(setup, scheduler.program)
-            makespan_s = evaluate(scheduler.program, setup.profile).makespan_ns / 1e9
+            makespan_s = evaluate(scheduler.program, setup.profile).makespan_ns / NS_PER_S
             seconds += max(0.0, makespan_s - candidate.pipeline_s)
     except REFUSALS:
         return None
