@@ -1,5 +1,6 @@
 """NICs as messages see them: limited by TCP, and with the time that hosts take for a blocking message."""
 
+from collections import ChainMap
 from dataclasses import replace
 
 from hops.build.figures import fitted, host_kinds, trained
@@ -8,7 +9,7 @@ from hops.cost.fitted import TCP_CORE_BYTES_PER_S, port_bytes_per_s
 from hops.cost.profile import HardwareProfile
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Node
-from hops.hardware.network import Network, Route
+from hops.hardware.network import Network
 from hops.model.implementation import host_operations
 from hops.program.action import Op
 from hops.program.shape import Shape
@@ -74,7 +75,6 @@ def _with_turn(network: Network, last: int, before: int, turn_s: float) -> Netwo
     The engine knows no pauses between actions of one rank. In 1F1B the last rank has one F to B turn per B, and sends
     after each, so that its own rhythm is right.
     """
-    routes = dict(network.routes)
-    route: Route = routes[last, before]
-    routes[last, before] = replace(route, latency_s=route.latency_s + turn_s)
-    return replace(network, routes=routes)
+    route = network.routes[last, before]
+    turned = {(last, before): replace(route, latency_s=route.latency_s + turn_s)}
+    return replace(network, routes=ChainMap(turned, network.routes))  # type: ignore[arg-type] # nothing is written to it
