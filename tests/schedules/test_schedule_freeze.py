@@ -2,7 +2,7 @@
 
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import TraceError
@@ -16,7 +16,7 @@ def trace_of(name, *, iterations=1):
     scheduler = SCHEDULERS.get(name)()
     profile = StageCosts.uniform(scheduler.shape(4, 8))
     program = scheduler.build(profile)
-    costs = FixedCosts.uniform(profile.shape.num_stages)
+    costs = TableCosts.uniform(profile.shape.num_stages)
     settings = RunSettings(iterations=iterations)
     return program, run_program(program, costs, Network.uniform(4, latency_s=0.2), settings)
 

@@ -115,7 +115,7 @@ def _medians(trace: Trace) -> StageCosts:
         hop_s=uniform.hop_s,
         activation_bytes=uniform.activation_bytes,
         kept_for_weight_bytes=uniform.kept_for_weight_bytes,
-        memory_bytes=uniform.memory_bytes,
+        budget_bytes=uniform.budget_bytes,
     )
 
 

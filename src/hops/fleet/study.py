@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from hops.build.build import Setup
 from hops.build.prepared import is_steady
+from hops.build.setup import Setup
 from hops.distributions import generator
 from hops.errors import DoesNotFitError, UsageError
 from hops.faults.plan import FaultKind

@@ -12,7 +12,7 @@ from hops.errors import UsageError
 from hops.hardware.catalog import unknown
 from hops.hardware.devices import Device, Interconnect, LinkOverride, Node, Topology
 from hops.hardware.network import Link, Network, RareDelay, Route
-from hops.hardware.routes import Endpoint, Path, path_between_nodes, path_inside_node
+from hops.hardware.routes import Endpoint, Path, have_ports_alike, path_between_nodes, path_inside_node
 
 
 class Locality(StrEnum):
@@ -114,29 +114,34 @@ class Cluster:
     def _first_uses(self, placement: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Pairs of device ids, source after source, without those that certainly cross no link for the first time.
 
-        Between nodes a message crosses the source's NIC, the target's NIC and what is stated between the two. So a
-        source needs to go to its own node, to one other, to NICs that nothing has entered yet, and along what is
-        stated: a few targets instead of all.
+        Between nodes a message crosses the source's NIC, the target's NIC and what is stated between the two; inside a
+        node of devices alike, the ports of both. So a source needs to go to one other node, to one device of its own,
+        to NICs and ports that nothing has entered yet, and along what is stated: a few targets instead of all.
         """
         places = {device_id: self._place(device_id) for device_id in placement}
         of_node: dict[str, list[str]] = {}
-        port_of: dict[tuple[str, int], str] = {}  # the first device behind each NIC
+        new_nic: dict[tuple[str, int], str] = {}  # the first device behind each NIC that nothing has entered
         for device_id, place in places.items():
             of_node.setdefault(place.node.name, []).append(device_id)
-            port_of.setdefault((place.node.name, place.nic_index), device_id)
+            new_nic.setdefault((place.node.name, place.nic_index), device_id)
+        new_inside = dict(of_node)  # devices that nothing has entered inside their node
+        alike = {node for node, ids in of_node.items() if have_ports_alike([places[each] for each in ids])}
         stated: dict[str, list[str]] = {}
         for (source, target), link in self._overrides.items():
             if link.bandwidth is not None:
                 stated.setdefault(source, []).extend([target] if target in places else of_node.get(target, ()))
-        first_of_node = [ids[0] for ids in of_node.values()][:2]
-        number = {device_id: rank for rank, device_id in enumerate(places)}
+                alike -= {places[source].node.name} if source in places else set()
+        first_of_nodes = [ids[0] for ids in of_node.values()][:2]
+        rank_of = {device_id: rank for rank, device_id in enumerate(places)}
         for source, place in places.items():
             node = place.node.name
-            other = [each for each in first_of_node if places[each].node.name != node][:1]
-            unseen = [device_id for (name, _), device_id in port_of.items() if name != node]
-            port_of = {port: device_id for port, device_id in port_of.items() if port[0] == node}
-            targets = {*of_node[node], *other, *unseen, *stated.get(source, ()), *stated.get(node, ())} - {source}
-            yield from ((source, target) for target in sorted(targets, key=number.__getitem__))
+            inside = {*of_node[node][:2], *new_inside[node]} if node in alike else of_node[node]
+            outside = [each for each in first_of_nodes if places[each].node.name != node][:1]
+            outside += [device_id for (name, _), device_id in new_nic.items() if name != node]
+            new_inside[node] = [each for each in new_inside[node] if each == source]
+            new_nic = {port: device_id for port, device_id in new_nic.items() if port[0] == node}
+            targets = {*inside, *outside, *stated.get(source, ()), *stated.get(node, ())} - {source}
+            yield from ((source, target) for target in sorted(targets, key=rank_of.__getitem__))
 
     def _place(self, device_id: str) -> Endpoint:
         if device_id not in self._places:

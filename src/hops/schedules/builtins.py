@@ -52,7 +52,7 @@ def contenders(profile: StageCosts) -> tuple[dict[str, int | None], Contender | 
 def fits(program: Program, profile: StageCosts) -> bool:
     """Whether a program keeps to the profile's memory limits at any time."""
     _, peak_bytes = peaks(Coded.of(program.shape, program.ranks), profile)
-    limits = profile.memory_bytes
+    limits = profile.budget_bytes
     return all(limit is None or peak <= limit for peak, limit in zip(peak_bytes, limits, strict=True))
 
 
