@@ -13,8 +13,7 @@ from hops.program.action import Op
 from hops.program.coded import NUM_OPS, Coded, IntArray
 from hops.program.program import Program
 from hops.timing.longest_path import arrange
-from hops.timing.stage_costs import StageCosts
-from hops.units import to_ns
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,27 +66,16 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
     Raises ProgramError if the program deadlocks.
     """
     coded = Coded.of(program.shape, program.ranks, program.pairs)
-    duration = durations_ns(profile)
-    order = arrange(coded, duration, hops_ns(profile), blocking=profile.blocking)
+    duration = durations_ns(profile).reshape(-1)
+    order = arrange(coded, duration.tolist(), hops_ns(profile).tolist(), blocking=profile.blocking)
     if order.position != coded.first[1:].tolist():
         program.check()
     start = order.start
-    end = start + np.array(duration, dtype=np.int64)[coded.kind]
+    end = start + duration[coded.kind]
     in_flight, in_bytes = peaks(coded, profile)
     return Evaluation(
         start_ns=coded.split(start), end_ns=coded.split(end), peak_in_flight=in_flight, peak_bytes=in_bytes
     )
-
-
-def durations_ns(profile: StageCosts) -> list[int]:
-    """Integer nanoseconds per kind (stage * 4 + op)."""
-    columns = (profile.forward_s, profile.fused_backward_s, profile.input_backward_s, profile.weight_backward_s)
-    return [to_ns(seconds) for stage in zip(*columns, strict=True) for seconds in stage]
-
-
-def hops_ns(profile: StageCosts) -> list[int]:
-    """Integer nanoseconds per pair of neighbouring stages."""
-    return [to_ns(seconds) for seconds in profile.hop_s]
 
 
 def peaks(coded: Coded, profile: StageCosts) -> tuple[tuple[int, ...], tuple[int, ...]]:

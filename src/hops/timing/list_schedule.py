@@ -6,7 +6,7 @@ import numpy as np
 
 from hops.compiled import kernel
 from hops.program.coded import IntArray
-from hops.timing.instance import UNLIMITED
+from hops.timing.stage_costs import UNLIMITED
 
 
 class Rule(IntEnum):
