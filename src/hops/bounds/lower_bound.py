@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.one_machine import deferral, one_machine
 from hops.bounds.release_times import earliest, latest, limits
 from hops.bounds.shared_ranks import shared_deferral, tighten
 from hops.errors import DoesNotFitError
 from hops.program.action import Op
-from hops.program.coded import IntArray
 from hops.timing.instance import Instance
 from hops.timing.stage_costs import StageCosts
 

@@ -15,6 +15,7 @@ from hops.errors import HopsError
 from hops.hardware.network import Network, Route
 from hops.model.memory import StageMemory
 from hops.program.action import ACTION_OPS, Op
+from hops.program.lowering import check
 from hops.program.program import Program
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace
@@ -59,7 +60,7 @@ def replayed_ns(trace: Trace, iteration: int, durations_ns: NDArray[np.int64]) -
     rows, lengths = trace.where(chosen), durations_ns[chosen]
     try:
         program = program_from_trace(trace, iteration=iteration)
-        program.check()
+        check(program)
         recorded = run_program(program, _costs(rows, lengths, program), _network(rows, lengths), RunSettings())
     except HopsError:
         return None

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hops.program.action import Op
-from hops.program.coded import NUM_OPS, IntArray
+from hops.arrays import IntArray
+from hops.program.action import NUM_OPS, Op
 from hops.timing.evaluate import durations_ns, hops_ns
 from hops.timing.stage_costs import StageCosts
 
