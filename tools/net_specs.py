@@ -32,6 +32,7 @@ OF_PROFILE = ("l4", "a10g")  # seen by the profile megatron-aws
 NETWORKS = ("ethernet-10", "ethernet-25", "ethernet-100", "infiniband-hdr")
 INSIDE = ("pcie3", "pcie4", "nvlink2", "nvlink3", "host-memory", "infinity-fabric")
 MODELS = ("gpt2", "gpt2-medium", "gpt2-large", "llama2-7b", "llama3-8b", "llama2-70b")
+EVEN = {"bandwidth": "1 GB/s", "latency": "0 us"}  # a megabyte takes a millisecond
 PROGRAM_FILE = "program.txt"
 
 Document = dict[str, Any]
@@ -54,6 +55,7 @@ def random_spec(number: int) -> RandomSpec:
     microbatches = _microbatches(draw, name, ranks)
     schedule, chunks, program = _schedule(draw, name, ranks, microbatches)
     stated = draw.random() < 0.55
+    even = stated and _chance(draw, 0.5)  # whole milliseconds throughout, so that much happens at the same instant
     profiled = not stated and _chance(draw, 0.25)
     iterations = draw.randint(1, 4)
     document: Document = {
@@ -67,18 +69,20 @@ def random_spec(number: int) -> RandomSpec:
             "microbatches": microbatches,
             **_some(draw, 0.3, microbatch_size=draw.randint(2, 4)),
             "p2p": draw.choice(("overlapped", "overlapped", "blocking_fused", "blocking_fused", "blocking")),
-            **_some(draw, 0.5, jitter=_spread(draw, "", mean=1.0)),
+            **_some(draw, 0.0 if even else 0.5, jitter=_spread(draw, "", mean=1.0)),
             **_some(draw, 0.3, split_overhead=draw.choice((1.05, 1.15, 1.3))),
             **_some(draw, 0.3, first_stage_splits=False),
-            **(_stage_times(draw, ranks * chunks) if stated else _model(draw, ranks * chunks)),
+            **(_stage_times(draw, ranks * chunks, even=even) if stated else _model(draw, ranks * chunks)),
         },
-        "hardware": _hardware(draw, ranks, (*DEVICES, *OLDER) if stated else OF_PROFILE if profiled else DEVICES),
+        "hardware": _hardware(
+            draw, ranks, (*DEVICES, *OLDER) if stated else OF_PROFILE if profiled else DEVICES, even=even
+        ),
         "optimizer": _optimizer(draw, tied=not stated),
     }
     if profiled:
         document["hardware"]["profile"] = "megatron-aws"
     if _chance(draw, 0.4):
-        document["failure"] = _failure(draw)
+        document["failure"] = _failure(draw, latest_ms=300 if even else 900)
     if _chance(draw, 0.08):
         _spoil(draw, document)
     return RandomSpec(text=json.dumps(document, indent=1), overrides=_overrides(draw), program=program)
@@ -180,7 +184,7 @@ def _spread(draw: Random, unit: str, *, mean: float) -> Document:
     return {"distribution": kind, "mean": of(mean)}
 
 
-def _stage_times(draw: Random, stages: int) -> Document:
+def _stage_times(draw: Random, stages: int, *, even: bool) -> Document:
     """Stated times and sizes: one for all stages, or each its own, or random."""
 
     def each(value: Any) -> Any:
@@ -188,6 +192,8 @@ def _stage_times(draw: Random, stages: int) -> Document:
 
     def time(low: float, high: float) -> Any:
         def one() -> str | Document:
+            if even:
+                return f"{draw.choice((4, 4, 6, 8))} ms"
             mean = draw.uniform(low, high)
             return _spread(draw, "ms", mean=mean) if _chance(draw, 0.15) else f"{mean:.4f} ms"
 
@@ -198,7 +204,7 @@ def _stage_times(draw: Random, stages: int) -> Document:
 
     halves = {"input_backward": time(5, 25), "weight_backward": time(3, 20)}
     times: Document = {"forward": time(4, 25), **(halves if _chance(draw, 0.6) else {"backward": time(10, 45)})}
-    times |= _some(draw, 0.85, message=size(draw.choice((1, 24, 200))))
+    times |= _some(draw, 0.85, message=f"{draw.randint(0, 3)} MB" if even else size(draw.choice((1, 24, 200))))
     if _chance(draw, 0.6):
         times |= {"activation": f"{draw.randint(100, 2500)} MiB", "kept_for_weight": f"{draw.randint(0, 100)} MiB"}
     times |= _some(draw, 0.5, weights=size(2000), gradients=size(2000), optimizer_state=size(4000))
@@ -247,19 +253,24 @@ def _connection(draw: Random, names: Sequence[str], *, varies: bool = False) -> 
     return figures if _chance(draw, 0.7) else {"name": draw.choice(names), **figures}
 
 
-def _hardware(draw: Random, ranks: int, kinds: Sequence[str]) -> Document:
+def _hardware(draw: Random, ranks: int, kinds: Sequence[str], *, even: bool) -> Document:
     """Hosts whose devices share NICs and buses; default names, so that placement and links can name them."""
     nodes: list[Document] = []
     names: list[str] = []
     while len(names) < ranks:
         size = draw.randint(1, min(4, ranks - len(names)))
         node: Document = {"devices": [_device(draw, kinds) for _ in range(size)]}
-        node |= _some(draw, 0.4, interconnect=_connection(draw, INSIDE))
-        node |= _some(draw, 0.4, nic=_connection(draw, NETWORKS))
+        if even:
+            node |= {"interconnect": EVEN, "nic": EVEN}
+        else:
+            node |= _some(draw, 0.4, interconnect=_connection(draw, INSIDE))
+            node |= _some(draw, 0.4, nic=_connection(draw, NETWORKS))
         if size > 1 and _chance(draw, 0.3):
             node |= {"nics": 2} if _chance(draw, 0.5) else {"sockets": 2, "socket_bus": "upi"}
         names += [f"node{len(nodes)}/{number}" for number in range(size)]
         nodes.append(node)
+    if even:
+        return {"nodes": nodes, "interconnect": EVEN}
     hardware: Document = {"nodes": nodes, **_some(draw, 0.7, interconnect=_connection(draw, NETWORKS, varies=True))}
     if _chance(draw, 0.3) and len(names) > 1:
         figures = {"bandwidth": f"{draw.choice((1, 8, 40))} Gbit/s", "latency": f"{draw.randint(1, 50)} us"}
@@ -286,7 +297,7 @@ def _device(draw: Random, kinds: Sequence[str]) -> object:
 
 
 def _optimizer(draw: Random, *, tied: bool) -> Document:
-    update: object = _spread(draw, "ms", mean=8.0) if _chance(draw, 0.5) else "7.5 ms"
+    update: object = _spread(draw, "ms", mean=8.0) if _chance(draw, 0.5) else "7 ms"
     optimizer = {
         **_some(draw, 0.1, enabled=False),
         **_some(draw, 0.3, kind=draw.choice(("sgd", "sgd_momentum"))),
@@ -305,22 +316,22 @@ def _optimizer(draw: Random, *, tied: bool) -> Document:
     return optimizer
 
 
-def _failure(draw: Random) -> Document:
+def _failure(draw: Random, *, latest_ms: int) -> Document:
     return {
         "enabled": True,
-        "models": [_fault(draw, number) for number in range(draw.randint(1, 3))],
+        "models": [_fault(draw, number, latest_ms) for number in range(draw.randint(1, 3))],
         "horizon": draw.choice(("30 s", "5 min")),
         **_some(draw, 0.2, link_timeout=f"{draw.choice((20, 400))} ms"),
     }
 
 
-def _fault(draw: Random, number: int) -> Document:
+def _fault(draw: Random, number: int, latest_ms: int) -> Document:
     kind = draw.choice(("stop", "slow", "link-slow", "link-down"))
     on = draw.choice(("devices", "hosts", "node0/0") if kind in ("stop", "slow") else ("nics", "links", "hosts"))
     fault: Document = {"kind": kind, "on": on, **_some(draw, 0.9, name=f"fault {number}")}
     when = draw.random()
     if when < 0.45:
-        fault["at"] = [f"{at} ms" for at in sorted(draw.sample(range(900), draw.randint(1, 3)))]
+        fault["at"] = [f"{at} ms" for at in sorted(draw.sample(range(latest_ms), draw.randint(1, 3)))]
     elif when < 0.9 or kind in ("stop", "link-down"):
         fault["between"] = _spread(draw, "ms", mean=draw.uniform(300, 3000))
     else:
