@@ -22,7 +22,7 @@ from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import UsageError
 from hops.hardware.network import Link, Network, RareDelay, Route
-from hops.program.lowering import wire
+from hops.program.wiring import wire
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 from hops.trace.trace import COLUMNS

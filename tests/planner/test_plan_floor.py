@@ -123,7 +123,8 @@ def test_interleaved_1f1b_needs_what_its_program_holds():
     profile = StageCosts.uniform(scheduler.shape(4, 12))
     scheduler.configure(profile)
     counted = floor._flight(4, 8)
-    for rank, actions in enumerate(scheduler.program.ranks):
+    for rank in range(scheduler.program.num_ranks):
+        actions = scheduler.program.actions(rank)
         first_backward = next(place for place, action in enumerate(actions) if action.op is Op.B)
         for stage in Shape.loop(4, num_microbatches=12, chunks=2).stages_of(rank):
             assert counted[stage] == sum(action.stage == stage for action in actions[:first_backward])

@@ -45,7 +45,7 @@ def summary_of(
     network = Network(links=links, routes={(r, p): Route(links=(r,), latency_s=0.0001) for r, p in pairs})
     names = {"devices": (device,) * ranks, "hosts": tuple(f"node{r}" for r in range(ranks)), "schedule": schedule}
     trace = run_program(
-        Program(shape=Shape.loop(ranks, num_microbatches=microbatches), ranks=orders),
+        Program.of(Shape.loop(ranks, num_microbatches=microbatches), orders),
         costs,
         network,
         RunSettings(iterations=3, **names),
@@ -106,7 +106,7 @@ def test_what_is_not_known_is_not_shown():
 def summarize_bare():
     orders = ((Action(0, Op.F, 0), Action(0, Op.B, 0)),)
     trace = run_program(
-        Program(shape=Shape.loop(1, num_microbatches=1), ranks=orders), TableCosts.uniform(1), Network.uniform(1)
+        Program.of(Shape.loop(1, num_microbatches=1), orders), TableCosts.uniform(1), Network.uniform(1)
     )
     return summarize(trace, RunFacts())
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hops.compiled import available
 from hops.errors import UsageError
+from hops.program.lowering import check
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
 from hops.schedules.zero_bubble import NO_LIMIT, VARIANTS, ZeroBubble, greedy
@@ -55,7 +56,7 @@ def all_variants(profile, limit):
 @given(profile=profiles, limit=st.integers(1, 12))
 def test_it_is_the_best_of_all_eight_variants_and_knows_its_own_span(profile, limit):
     program = ZeroBubble(max_activations=limit).build(profile)
-    program.check()
+    check(program)
     assert span(program, profile) == min(all_variants(profile, limit))
 
 

@@ -14,11 +14,13 @@ from hops.bounds.release_times import earliest, limits
 from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
-from hops.schedules.builtins import contenders, fits
+from hops.program.lowering import check
+from hops.schedules.builtins import contenders
 from hops.search.anneal import anneal, order_of, program_of
 from hops.search.starts import first_policies, tune
 from hops.timing.evaluate import evaluate
 from hops.timing.list_schedule import decode
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import replay
 from hops.timing.retiming import rank_is_sound, time_from
 from hops.timing.stage_costs import UNLIMITED, cost_arrays
@@ -52,8 +54,8 @@ def test_a_decoded_policy_is_a_sound_program_of_the_makespan_it_says(profile, nu
     instance = cost_arrays(profile)
     kinds, length, makespan = decoded(instance, number)
     program = program_of(profile.shape, kinds, length)
-    program.check()
-    assert fits(program, profile)
+    check(program)
+    assert fits_budget(program, profile)
     assert evaluate(program, profile).makespan_ns == makespan == timed(instance, kinds, length)
 
 
@@ -94,8 +96,8 @@ def test_annealing_says_the_makespan_of_the_order_it_leaves(profile, number, sta
     kinds, length, start = decoded(instance, number)
     best = anneal.fast(*instance, *tails(instance), 0, 100_000, 5_000_000, state, kinds, length)
     program = program_of(profile.shape, kinds, length)
-    program.check()
-    assert fits(program, profile)
+    check(program)
+    assert fits_budget(program, profile)
     assert bound_of(instance).value_ns <= best <= start
     assert evaluate(program, profile).makespan_ns == best
 

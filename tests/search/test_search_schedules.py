@@ -13,11 +13,12 @@ from hops.errors import UsageError
 from hops.hardware.network import Network
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
-from hops.schedules.builtins import contenders, fits
+from hops.schedules.builtins import contenders
 from hops.schedules.zb_or_1f1b import wait_s
 from hops.search.robust import Noise, choose, expected_ns
 from hops.search.search import search
 from hops.timing.evaluate import evaluate
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import LOOK_AHEAD
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
@@ -145,7 +146,7 @@ def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(pla
     )
     trace = run_policy(scheduler, profile, costs, Network.uniform(4))
     ran = program_from_trace(trace)
-    assert fits(ran, profile)
+    assert fits_budget(ran, profile)
     expected = expected_ns(profile, scheduler.choice.program, Noise(), seed=0, look_ahead=look_ahead)
     assert trace.end_ns.max() == pytest.approx(expected, rel=0.02)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.one_machine import deferral, one_machine
 from hops.bounds.release_times import earliest, latest, limits
 from hops.bounds.shared_ranks import shared_deferral, tighten
 from hops.errors import DoesNotFitError
 from hops.program.action import Op
-from hops.program.coded import IntArray
 from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 SHARING_PASSES = 2  # of raising heads and tails where stages share ranks; a third changes next to nothing

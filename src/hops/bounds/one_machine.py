@@ -4,9 +4,9 @@
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.release_times import LONG, NEVER
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 NONE = -1
 

@@ -7,8 +7,8 @@ cheaper of B and I + W counted.
 
 # ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 NEVER = -(1 << 60)
 LONG = 1 << 60

@@ -50,7 +50,7 @@ def detect(trace: Trace) -> Detected:
     most = max(groups, key=len)
     program = program_from_trace(trace, iteration=most[0])
     names = tuple(
-        name for name, candidate in _programs(program.shape, _medians(trace)) if candidate.ranks == program.ranks
+        name for name, candidate in _programs(program.shape, _medians(trace)) if candidate.same_order(program)
     )
     others = sorted(number for group in groups if group is not most for number in group)
     return Detected(program=program, names=names, iterations=len(most), others=tuple(others))

@@ -11,6 +11,7 @@ from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import HopsError
 from hops.hardware.network import Network, Route
+from hops.program.lowering import check
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace
 from hops.units import NS_PER_S
@@ -27,7 +28,7 @@ def replayed_ns(trace: Trace, iteration: int, durations_ns: NDArray[np.int64]) -
     rows, lengths = trace.where(chosen), durations_ns[chosen]
     try:
         program = program_from_trace(trace, iteration=iteration)
-        program.check()
+        check(program)
         recorded = run_program(program, TableCosts.from_trace(rows, lengths), _network(rows, lengths), RunSettings())
     except HopsError:
         return None

@@ -12,11 +12,11 @@ from hops.distributions import FloatArray, generator
 from hops.errors import UsageError
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.schedules.builtins import fits
 from hops.search.anneal import order_of
 from hops.search.robust import SHORTEST
 from hops.search.search import iterations_for, search
 from hops.timing.examples import NamedProfile, profile_from_json
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import replay
 from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
@@ -127,7 +127,7 @@ def _rival(name: str, profile: StageCosts) -> Program | None:
     scheduler = SCHEDULERS.get(name)()
     assert isinstance(scheduler, StaticScheduler), f"{name} has no program"
     scheduler.configure(profile)
-    return scheduler.program if fits(scheduler.program, profile) else None
+    return scheduler.program if fits_budget(scheduler.program, profile) else None
 
 
 def _noise(instance: CostArrays, jitter: float, seeds: Sequence[int]) -> Iterator[FloatArray]:

@@ -13,7 +13,7 @@ from hops.cost.base import CostModel, StepCosts
 from hops.distributions import generator
 from hops.hardware.network import Network, Route
 from hops.program.action import Op
-from hops.program.lowering import Wiring
+from hops.program.wiring import Wiring
 from hops.trace.trace import Stream
 from hops.units import to_ns
 

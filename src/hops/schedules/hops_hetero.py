@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hops.errors import UsageError
 from hops.program.action import Action, Op
-from hops.program.columns import at_least
+from hops.program.builders import at_least
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
@@ -139,7 +139,7 @@ class HopsHeteroAdaptive(Scheduler):
     def next_actions(self, view: View) -> Sequence[Action]:
         key = (view.iteration, view.rank)
         if key not in self._open:
-            self._open[key] = list(self.choice.program.ranks[view.rank])
+            self._open[key] = list(self.choice.program.actions(view.rank))
         ready = set(view.ready())
         for place, action in enumerate(self._open[key][: self.choice.look_ahead + 1]):
             if action in ready and self._fits(key, action, place):

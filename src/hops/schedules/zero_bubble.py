@@ -9,11 +9,11 @@ from itertools import product
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.errors import UsageError
-from hops.program.action import ACTION_OPS, Op
-from hops.program.coded import IntArray
-from hops.program.columns import at_least, weave
+from hops.program.action import NUM_OPS, Op
+from hops.program.builders import at_least, counted
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
@@ -217,11 +217,9 @@ class ZeroBubble(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         """Raises UsageError if a rank's memory does not take one microbatch."""
-        size = profile.shape.num_microbatches
-        ops = [ACTION_OPS[code] for code in self._best_order(profile)]
-        rows = (ops[start : start + 3 * size] for start in range(0, len(ops), 3 * size))
-        ranks = tuple(weave(stage, row, size) for stage, row in enumerate(rows))
-        return Program(shape=profile.shape, ranks=ranks)
+        shape = profile.shape
+        ops = np.array(self._best_order(profile), dtype=np.int64).reshape(shape.num_stages, 3 * shape.num_microbatches)
+        return counted(shape, list(ops + NUM_OPS * np.arange(shape.num_stages)[:, None]))
 
     def _best_order(self, profile: StageCosts) -> list[int]:
         """Op codes of all stages, 3 x microbatches each, of the best variant."""

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.lower_bound import Bound, bound_of, tails
 from hops.compiled import available
 from hops.program.action import Op
-from hops.program.coded import IntArray
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.builtins import Contender, contenders
@@ -232,5 +232,5 @@ def search_report(name: str, result: Result, search_ms: float) -> dict[str, Any]
             for builtin, makespan in certificate.builtins_ns.items()
         },
         "search_ms": search_ms,
-        "program": [[str(action) for action in actions] for actions in result.program.ranks],
+        "program": [[*map(str, result.program.rank(rank))] for rank in range(result.program.num_ranks)],
     }

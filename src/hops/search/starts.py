@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.program.action import Op
-from hops.program.coded import IntArray
 from hops.timing.critical_path import advance, below
 from hops.timing.list_schedule import Rule, decode
 from hops.timing.stage_costs import UNLIMITED, CostArrays

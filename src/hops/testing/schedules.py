@@ -11,6 +11,7 @@ from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
 from hops.hardware.network import Network
+from hops.program.lowering import check
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import Scheduler, StaticScheduler
@@ -55,18 +56,18 @@ class SchedulerConformance(ABC):
     @at_every_size
     def test_runs_every_action_once_without_a_stall(self, num_ranks: int, num_microbatches: int) -> None:
         profile = StageCosts.uniform(self._shape(num_ranks, num_microbatches))
-        program_from_trace(self._run(profile)).check()
+        check(program_from_trace(self._run(profile)))
 
     @at_every_size
     def test_runs_unequal_stages_with_messages(self, num_ranks: int, num_microbatches: int) -> None:
         profile = unequal(self._shape(num_ranks, num_microbatches))
-        program_from_trace(self._run(profile)).check()
+        check(program_from_trace(self._run(profile)))
 
     @at_every_size
     def test_every_iteration_is_complete(self, num_ranks: int, num_microbatches: int) -> None:
         trace = self._run(unequal(self._shape(num_ranks, num_microbatches)), iterations=3)
         for iteration in range(3):
-            program_from_trace(trace, iteration=iteration).check()
+            check(program_from_trace(trace, iteration=iteration))
 
     @at_every_size
     def test_same_profile_gives_the_same_trace(self, num_ranks: int, num_microbatches: int) -> None:
@@ -99,7 +100,7 @@ class SchedulerConformance(ABC):
         if not isinstance(scheduler, StaticScheduler):
             pytest.skip("it decides during the run")
         program = scheduler.build(unequal(self._shape(num_ranks, num_microbatches)))
-        program.check()
+        check(program)
         assert Program.parse(str(program)) == program, "the program's text does not read back as the program"
 
     def _arranges(self, num_ranks: int, num_microbatches: int) -> bool:

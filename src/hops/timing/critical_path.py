@@ -1,7 +1,7 @@
 """The critical path of a timed order: a chain of actions without slack that ends with the makespan."""
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 
 @kernel

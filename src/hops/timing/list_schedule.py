@@ -4,8 +4,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 from hops.timing.stage_costs import UNLIMITED
 
 

@@ -6,8 +6,8 @@ and so is the j-th backward; taking turns loses nothing, because microbatches ar
 
 # ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 from hops.timing.stage_costs import UNLIMITED
 
 
