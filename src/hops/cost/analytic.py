@@ -48,8 +48,14 @@ class AnalyticCosts(CostModel):
             raise UsageError(f"works, rates and memories must have one value per stage, but got {got}")
         if not self.split_overhead >= 1:
             raise UsageError(f"split_overhead must be at least 1, but got {self.split_overhead}")
-        seconds = tuple(self._stage_seconds(stage) for stage in range(self.num_stages))
-        object.__setattr__(self, "_seconds", seconds)
+        alike: dict[tuple[int, int, bool], dict[Op, float]] = {}  # equal work on equal devices takes equal times
+        seconds = []
+        for stage in range(self.num_stages):
+            key = (id(self.works[stage]), id(self.rates[stage]), stage == 0)
+            if key not in alike:
+                alike[key] = self._stage_seconds(stage)
+            seconds.append(alike[key])
+        object.__setattr__(self, "_seconds", tuple(seconds))
 
     @classmethod
     def of(
@@ -69,12 +75,14 @@ class AnalyticCosts(CostModel):
         """Costs of a partitioned model, `rates[s]` being those of the device under stage s. Raises UsageError."""
         check_fit(model, partition, batch)
         parts = [partition.slice(stage) for stage in range(partition.num_stages)]
+        works = {part: stage_work(model, part, batch, how) for part in dict.fromkeys(parts)}
+        memories = {
+            part: stage_memory(model, part, batch, how, optimizer, optimizer_shards=optimizer_shards) for part in works
+        }
         return cls(
-            works=tuple(stage_work(model, part, batch, how) for part in parts),
+            works=tuple(works[part] for part in parts),
             rates=tuple(rates),
-            memories=tuple(
-                stage_memory(model, part, batch, how, optimizer, optimizer_shards=optimizer_shards) for part in parts
-            ),
+            memories=tuple(memories[part] for part in parts),
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,
