@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from hops.build.expected import message_seconds
-from hops.build.figures import Workload, rates_of, workload
+from hops.build.figures import rates_of, workload
 from hops.build.network import network_between
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.iteration_end import optimizer_seconds
@@ -16,7 +16,7 @@ from hops.cost.roofline import DeviceRates
 from hops.distributions import FloatArray
 from hops.model.memory import stage_memory
 from hops.model.partition import StageSlice
-from hops.model.workload import StageWork, stage_work
+from hops.model.workload import StageWork, Workload, stage_work
 from hops.planner.problem import IntArray, Pool
 from hops.program.action import Op
 from hops.spec.spec import Spec
