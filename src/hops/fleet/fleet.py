@@ -50,7 +50,9 @@ class Fleet:
         return self.replicas * len(self.devices)
 
     def concerns(self, fault: Fault) -> bool:
-        """Whether it breaks something that a copy uses."""
+        """Whether it breaks something that a copy uses, or hits the job as a whole."""
+        if fault.kind.of_job:
+            return True
         if fault.kind in (FaultKind.STOP, FaultKind.SLOW):
             return fault.target in self.devices
         return fault.target in self.links
