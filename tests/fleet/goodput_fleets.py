@@ -9,9 +9,9 @@ from hops.distributions import generator
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.simulate import simulate_fleet
 from hops.fleet.recovery.base import RECOVERIES
 from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.variants import Pipelines
 from hops.spec.load import loads
 

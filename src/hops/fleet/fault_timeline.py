@@ -94,12 +94,14 @@ class FaultTimeline:
                 return start
         return NEVER
 
-    def next_other_ns(self, runs: Callable[[int], bool]) -> int:
-        """When anything else begins or ends next in a copy that runs."""
-        ends = (fault.end_ns for copy, faults in self.lasting.items() if runs(copy) for fault in faults)
+    def next_other_ns(self, dropped: frozenset[int]) -> int:
+        """When anything else begins or ends next in a copy that is not dropped."""
         coming = (self._others[index] for index in range(self._next_other, len(self._others)))
-        starts = (start for start, copy, _ in coming if runs(copy))
-        return min(next(starts, NEVER), min(ends, default=NEVER))
+        first_ns = next((start for start, copy, _ in coming if copy not in dropped), NEVER)
+        if not dropped:
+            return min(first_ns, self._first_end_ns)
+        ends = (fault.end_ns for copy, faults in self.lasting.items() if copy not in dropped for fault in faults)
+        return min(first_ns, min(ends, default=NEVER))
 
     def changing(self, from_ns: int, until_ns: int) -> list[int]:
         """Copies in which something other than a stop begins, ends or blocks all messages in this time."""

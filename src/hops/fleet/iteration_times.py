@@ -155,6 +155,7 @@ class IterationTimeTable:
     def __init__(self, pipeline_of: Callable[[Variant], PreparedRun | None], *, samples: int, seed: int) -> None:
         self._pipeline_of, self._samples, self._seed = pipeline_of, samples, seed
         self._spreads: dict[Condition, IterationTimes] = {}
+        self._few_sound_ns: dict[Variant, int] = {}  # `FEWER` iterations without faults
 
     def seconds(self, variant: Variant) -> float | None:
         """Mean iteration time without faults; None if such a pipeline cannot run."""
@@ -176,8 +177,10 @@ class IterationTimeTable:
                 self._spreads[key] = IterationTimes.of(self._lengths(variant, 1, faults))
             else:
                 few = min(FEWER, self._samples)
-                ratio = self._lengths(variant, few, faults).sum() / self._lengths(variant, few).sum()
-                self._spreads[key] = self.spread(variant).longer(float(ratio))
+                if variant not in self._few_sound_ns:
+                    self._few_sound_ns[variant] = int(self._lengths(variant, few).sum())
+                ratio = int(self._lengths(variant, few, faults).sum()) / self._few_sound_ns[variant]
+                self._spreads[key] = self.spread(variant).longer(ratio)
         return self._spreads[key]
 
     def _lengths(self, variant: Variant, samples: int, faults: tuple[Fault, ...] = ()) -> Ints:

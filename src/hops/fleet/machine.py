@@ -105,6 +105,7 @@ def _trained(state: FleetState, event: Trained) -> FleetState:
 def _passed(state: FleetState, to_ns: int, policy: RecoveryPolicy, times: RecoveryTimes) -> FleetState:
     """What was wished has ended if its time has come; an iteration during which time just passes is lost."""
     doing = state.doing
+    assert isinstance(doing, Training | ReplacingLinks) or to_ns <= doing.ends_ns, "time passes up to what was wished"
     spent_ns = spend(state.spent_ns, {_use(doing): to_ns - state.now_ns})
     if isinstance(doing, Saving) and to_ns == doing.ends_ns:
         return _saved(state, doing.started_ns, to_ns, spent_ns, times)

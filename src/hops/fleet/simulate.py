@@ -159,7 +159,7 @@ class _Simulation:
         """Draw iterations up to the next event; the one that crosses it is looked at closely."""
         now_ns = self._state.now_ns
         break_ns = min(self._faults.next_stop_ns(self._state.uses), self._job.next_break_ns)
-        change_ns = self._faults.next_other_ns(self._runs)
+        change_ns = self._faults.next_other_ns(self._state.layout.dropped)
         condition = self._present_condition()
         if condition.times is None:
             self._touch(1, break_ns)
