@@ -6,21 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.engine.fault_windows import FaultWindows
+from hops.engine.draws import draw_durations
+from hops.engine.fault_windows import FaultWindows, with_fault_rows
 from hops.engine.kernel import ROWS_PER_RANK, run_events
 from hops.engine.kernel_faults import await_edge, lose_all
 from hops.engine.kernel_actions import wake
 from hops.engine.kernel_rows import drop_open, longest_tie, settle
 from hops.engine.records import (
-    BRING, BYTES_ROW, DOING, END_ROW, ENTERED, FOLLOWING, FREE, FULL, GONE, IN_USE, ITERATION_ROW, MICROBATCH_ROW,
-    NEXT_ITERATION, NONE, NUM_ROWS, OP_ROW, PEER_ROW, RANK_ROW, STAGE_ROW, START_ROW, STREAM_ROW, Rows,
+    ACTION_OF, BRING, BY_STOP, BYTES_ROW, CAUSE, CAUSE_LINK, CAUSE_TIMER, DOING, DONE, EDGE, END_ROW, ENTERED, FIRST_TRANSFER,
+    FOLLOWING, FREE, FULL, GONE, IN_USE, ITERATION_ROW, KIND, MICROBATCH_ROW,
+    NEXT_ITERATION, NONE, NOW, NUM_ROWS, OP_ROW, OWNER, PEER_ROW, RANK_ROW, STAGE_ROW, START_ROW, STOPPED, STREAM_ROW, TARGET, TASK, TOO_SHORT, Rows,
 )  # fmt: skip
 from hops.engine.settings import RunSettings
 from hops.engine.tables import Draws, empty_rows, empty_state, make_tables, make_windows
 from hops.engine.rows import trace_meta
+from hops.engine.stopped_run import Interruption, StoppedRun, stopped_by_faults, timed_out, words_of_message, words_of_work
+from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
+from hops.program.action import Op
+from hops.program.lowering import Lowered
 from hops.program.program import Program
 from hops.trace.trace import Trace
+from hops.units import NS_PER_S
 
 TRANSFERS_PER_RANK = 8  # room for messages under way, to begin with
 
@@ -32,22 +39,25 @@ class CompiledRun:
     """One simulation of a program; `run` may be called once."""
 
     def __init__(
-        self, program: Program, costs: CostModel, network: Network, settings: RunSettings, windows: FaultWindows, *,
+        self, program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, windows: FaultWindows, *,
         until_stop: bool = False,
     ) -> None:  # fmt: skip
-        self.program, self.network, self.settings = program, network, settings
-        self.tables = make_tables(program, costs, network, settings, windows, until_stop=until_stop)
+        self.program, self.network, self.settings, self.known = program, network, settings, windows
+        self.tables = make_tables(program, low, costs, network, settings, windows, until_stop=until_stop)
         self.windows = make_windows(windows, len(network.links))
         self.draws = Draws(self.tables, program.shape, costs, network, settings)
         self.drawn = self.draws.draw(0)
         shape = program.shape
-        keys = 2 * shape.num_stages * shape.num_microbatches
-        self.state = empty_state(self.tables, keys, TRANSFERS_PER_RANK * shape.num_ranks + 8)
+        self.state = empty_state(self.tables, len(low.receiver), TRANSFERS_PER_RANK * shape.num_ranks + 8)
         self.rows = empty_rows(self._expected_rows())
 
-    def run(self) -> int:
-        """Simulate. Returns what the kernel says: DONE, STALLED, STOPPED or TOO_SHORT."""
-        reported, drawn_up_to = 0, 0
+    def run(self, reported: int = 0) -> int:
+        """Simulate. Returns what the kernel says: DONE, STALLED, STOPPED or TOO_SHORT.
+
+        Args:
+            reported: iterations whose end was reported before, by a run that was too short.
+        """
+        drawn_up_to = 0
         await_edge.ready(self.windows, self.state)
         for rank in range(self.program.shape.num_ranks):
             wake.ready(self.state, rank)
@@ -66,6 +76,24 @@ class CompiledRun:
                 self._make_room()
             else:
                 return code
+
+    def interruption(self) -> Interruption:
+        """What stopped the run."""
+        clock = self.state.clock
+        now, completed, timer = int(clock[NOW]), int(clock[GONE]), int(clock[CAUSE_TIMER])
+        if clock[CAUSE] == BY_STOP:
+            _, change = self.known.changes[int(clock[EDGE]) - 1]
+            return stopped_by_faults(self.known, now, tuple(change.ranks_down), completed)
+        shape, link = self.program.shape, int(clock[CAUSE_LINK])
+        if timer >= shape.num_ranks:
+            number = int(self.state.transfers[timer - shape.num_ranks - FIRST_TRANSFER, ACTION_OF])
+            action = self.program.action(number)
+            source, target = self.tables.kinds[self.tables.actions[KIND, number], [OWNER, TARGET]].tolist()
+            return timed_out(self.known, now, words_of_message(action, (source, target)), (source, target), link, completed)
+        task = Op(int(self.state.ranks[timer, TASK]))
+        other = self.tables.tied_first + self.tables.tied_last - timer
+        ranks = (timer, other) if task is Op.TIED_REDUCE else (timer,)
+        return timed_out(self.known, now, words_of_work(NONE, task, NONE, ranks), ranks, link, completed)
 
     def lose_everything(self) -> None:
         """A fault has ended the job: all that is under way is lost."""
@@ -130,3 +158,40 @@ def _wider(matrix: NDArray[N], more: int) -> NDArray[N]:
 def _longer(matrix: NDArray[N]) -> NDArray[N]:
     """A matrix with twice as many rows, the new ones filled with NONE."""
     return np.vstack([matrix, np.full_like(matrix, NONE)])
+
+
+def run_compiled(
+    program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, *, until_stop: bool
+) -> StoppedRun | None:
+    """Simulate a program, which was lowered, to its end or (`until_stop`) to the first stop.
+
+    None: it stalls, or a transport gives up that must not; the reference has words for that.
+    """
+    until_ns, reported = _first_horizon(program, costs, settings), 0
+    names = [link.name for link in network.links]
+    while True:
+        windows = FaultWindows.compile(settings.faults, program.num_ranks, names, until_ns=until_ns)
+        run = CompiledRun(program, low, costs, network, settings, windows, until_stop=until_stop)
+        code = run.run(reported)
+        if code == TOO_SHORT:  # it goes on for longer than was thought, and faults later on hit it
+            reported, until_ns = max(reported, int(run.state.clock[GONE])), 8 * until_ns
+        elif code == DONE:
+            return StoppedRun(trace=with_fault_rows(run.trace(), windows))
+        elif code == STOPPED and until_stop:
+            interruption = run.interruption()
+            run.lose_everything()
+            return StoppedRun(trace=with_fault_rows(run.trace(), windows), interruption=interruption)
+        else:
+            return None
+
+
+FEW_FAULTS = 100  # are compiled all at once
+
+
+def _first_horizon(program: Program, costs: CostModel, settings: RunSettings) -> int:
+    """Until when faults are looked at, at first: twice as long as all actions would take one after the other."""
+    if len(settings.faults.plan) <= FEW_FAULTS:
+        return FOREVER
+    durations = draw_durations(0, program.shape, costs, settings.seed)
+    one_by_one = int(durations.mean(axis=1)[program.kind].sum())
+    return 2 * settings.iterations * one_by_one + NS_PER_S

@@ -221,7 +221,7 @@ def _hit(
 
 
 def _pairs_of_links(trace: Trace, disturbances: FaultWindows) -> dict[str, list[tuple[int, int]]]:
-    sent = trace.where(trace.peer >= 0)
+    sent = trace.where((trace.peer >= 0) & (trace.peer != trace.rank))  # pairs bear their own rank
     pairs = set(zip(sent.rank.tolist(), sent.peer.tolist(), strict=True))
     if np.any(trace.op == Op.TIED_REDUCE):
         first, last = trace.meta.rank_of_stage[0], trace.meta.rank_of_stage[-1]

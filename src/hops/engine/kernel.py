@@ -3,14 +3,14 @@
 A run pauses where Python has something to do (draw the next iteration, make room), and is called again to go on.
 """
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel, kernel_part
 from hops.engine.kernel_actions import end_iteration, missing, start, wake
 from hops.engine.kernel_faults import happen
 from hops.engine.kernel_messages import on_time, pass_on, want
 from hops.engine.kernel_rows import close_row
 from hops.engine.records import (
     ACTION, AWAKE, BATCH, BEHIND_LAST, BUSY, BY_STOP, CAUSE, DONE, EDGE_TIMER, ENDLESS, EVENTS, FIRST_TRANSFER, FULL,
-    GONE, HELD, IN_USE, LEFT, NEXT_ITERATION, NONE, NOW, NUM_ROWS, OP_W, OPENS, OUTSTANDING, PAUSE, POSITION, ROW,
+    GONE, HELD, IN_USE, LEFT, NEXT_ITERATION, NONE, NOW, NUM_ROWS, OP_W, OPENS, OUTSTANDING, PAIR, PAUSE, POSITION, ROW,
     STALLED, STOPPED, TASK, TIED_REDUCE, TIME, TIMER, TOO_SHORT, WOKEN, WOKEN_EVEN, Drawn, Rows, State, Tables, Windows,
 )  # fmt: skip
 from hops.engine.timers import unset
@@ -18,7 +18,7 @@ from hops.engine.timers import unset
 ROWS_PER_RANK = 4  # more than one event opens, apart from messages that are sent again
 
 
-@kernel
+@kernel_part
 def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int) -> None:
     """The timer of a rank goes off: its work ends, and the rank goes on.
 
@@ -39,7 +39,7 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
         return
     action = ranks[rank, ACTION]
     ranks[rank, BUSY] = 0
-    if tables.actions[OPENS, action]:
+    if tables.actions[PAIR, action] == OPENS:
         ranks[rank, HELD] = action
         start(tables, drawn, windows, state, rows, rank, action + 1)
         return
@@ -50,7 +50,7 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
     wake(state, rank)
 
 
-@kernel
+@kernel_part
 def decide(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int) -> None:
     """An idle rank starts what it can."""
     ranks = state.ranks
@@ -68,7 +68,7 @@ def decide(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: R
         want(tables, drawn, state, rows, rank, lacks)
 
 
-@kernel
+@kernel_part
 def decide_all(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows) -> None:
     """Ranks that were woken at this instant decide; who is woken by that decides in the next round."""
     clock, ranks = state.clock, state.ranks
@@ -80,7 +80,7 @@ def decide_all(tables: Tables, drawn: Drawn, windows: Windows, state: State, row
         decide(tables, drawn, windows, state, rows, rank)
 
 
-@kernel
+@bare_kernel
 def run_events(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows) -> int:
     """Go on until the end, or until something is up to the caller.
 

@@ -5,20 +5,20 @@ The order of everything is that of the reference (`hops.engine.reference`), so t
 
 import numpy as np
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel, kernel_part
 from hops.engine.kernel_rows import open_row
 from hops.engine.records import (
     ACTION, ALL_UP, ARRIVED, AT_END, AT_GONE, AT_NORM, AT_TIED, AWAKE, BATCH, BEHIND_LAST, BRING, BUSY, BY_TIMEOUT,
     CAUSE, CAUSE_LINK, CAUSE_TIMER, COLLECTIVE, COMPUTE, DOWN, DOWN_UNTIL, DURATION_BY_ACTION, END_HIGH, END_LOW,
     ENDLESS, ENTERED, FAULT, FIRST, GONE, GRAD_NS, GRAD_REDUCE, HOST, HOST_NS, HOST_STREAM, ITERATION, KIND, LEADER,
-    LEFT, LINK_DOWN, MICROBATCH, NEED, NONE, NOW, OP_W, OPENS, OPTIMIZER, OPTIMIZER_NS, PAUSE, POSITION, ROW, SINCE,
+    LEFT, LINK_DOWN, MICROBATCH, NEED, NONE, NOW, OP_W, OPENS, OPTIMIZER, OPTIMIZER_NS, PAIR, PAUSE, POSITION, ROW, SINCE, SINGLE,
     SYNCHRONIZED, TASK, TIED_NS, TIED_REDUCE, TIME_OUT, TIMEOUT_TIMER, WAITS, WOKEN, WOKEN_EVEN, Drawn, Rows, State,
     Tables, Windows,
 )  # fmt: skip
 from hops.engine.timers import set_timer
 
 
-@kernel
+@bare_kernel
 def wake(state: State, rank: int) -> None:
     """Let the rank decide at this instant, after everything else."""
     clock, ranks = state.clock, state.ranks
@@ -31,7 +31,7 @@ def wake(state: State, rank: int) -> None:
 # Work: an action, or a part of an iteration's end
 
 
-@kernel
+@kernel_part
 def slowed_end(tables: Tables, windows: Windows, state: State, leader: int, start: int, length: int) -> int:
     """When work ends that goes at the slowest of the paces of its ranks and links at each instant.
 
@@ -73,7 +73,7 @@ def slowed_end(tables: Tables, windows: Windows, state: State, leader: int, star
         now = until
 
 
-@kernel
+@bare_kernel
 def is_cut(tables: Tables, state: State, low: int, high: int) -> bool:
     """Whether one of the links (a range of `crossed`) is down."""
     for at in range(low, high):
@@ -82,7 +82,7 @@ def is_cut(tables: Tables, state: State, low: int, high: int) -> bool:
     return False
 
 
-@kernel
+@bare_kernel
 def work_is_blocked(tables: Tables, state: State, leader: int) -> bool:
     """Whether a rank or a link that work needs is down."""
     ranks = state.ranks
@@ -97,7 +97,7 @@ def work_is_blocked(tables: Tables, state: State, leader: int) -> bool:
     return ranks[leader, DOWN] == 1
 
 
-@kernel
+@bare_kernel
 def arm(tables: Tables, state: State, timer: int, low: int, high: int) -> None:
     """Let the job fail if one of these links stays down for longer than the transport of what waits for it does.
 
@@ -118,7 +118,7 @@ def arm(tables: Tables, state: State, timer: int, low: int, high: int) -> None:
         set_timer(state.timers, clock, len(state.ranks) + TIMEOUT_TIMER, at_ns, FAULT)
 
 
-@kernel
+@bare_kernel
 def arm_work(tables: Tables, state: State, leader: int) -> None:
     """The same for the links that work crosses."""
     task = state.ranks[leader, TASK]
@@ -127,7 +127,7 @@ def arm_work(tables: Tables, state: State, leader: int) -> None:
         arm(tables, state, leader, tables.of_rank[row, END_LOW], tables.of_rank[row, END_HIGH])
 
 
-@kernel
+@bare_kernel
 def begin(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, leader: int) -> None:
     """Start a rank's work, or let it wait for what is down. The tied reduction is the work of two, led by one."""
     ranks, clock = state.ranks, state.clock
@@ -136,11 +136,13 @@ def begin(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Ro
         return
     now, task, number = clock[NOW], ranks[leader, TASK], ranks[leader, ITERATION]
     slot = number & 1
-    stream, stage, microbatch = COLLECTIVE, NONE, NONE
+    stream, stage, microbatch, peer = COLLECTIVE, NONE, NONE, NONE
     if task <= OP_W:
         action = ranks[leader, ACTION]
         kind, microbatch = tables.actions[KIND, action], tables.actions[MICROBATCH, action]
         stage = kind >> 2
+        if tables.actions[PAIR, action] != SINGLE:
+            peer = leader
         stream = COMPUTE
         length = drawn.duration[slot, action if drawn.once[slot, DURATION_BY_ACTION] else kind]
     elif task == OPTIMIZER:
@@ -153,7 +155,7 @@ def begin(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Ro
         length = drawn.ends[slot, GRAD_NS, leader]
     else:
         length = drawn.once[slot, TIED_NS]
-    row = open_row(rows, clock, number, leader, stream, stage, task, microbatch, NONE, 0)
+    row = open_row(rows, clock, number, leader, stream, stage, task, microbatch, peer, 0)
     if task == TIED_REDUCE:
         other = tables.tied_first + tables.tied_last - leader
         open_row(rows, clock, number, other, stream, stage, task, microbatch, NONE, 0)
@@ -164,7 +166,7 @@ def begin(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Ro
     set_timer(state.timers, clock, leader, end, 0)
 
 
-@kernel
+@bare_kernel
 def start(
     tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int, action: int
 ) -> None:  # fmt: skip
@@ -177,21 +179,21 @@ def start(
     begin(tables, drawn, windows, state, rows, rank)
 
 
-@kernel
+@kernel_part
 def missing(tables: Tables, state: State, rank: int, action: int) -> int:
     """The message that an action (a pair: one of both) still waits for; NONE: it can start."""
     arrived = ARRIVED + (state.ranks[rank, ITERATION] & 1)
     need = tables.actions[NEED, action]
     if need != NONE and not state.messages[arrived, need]:
         return need
-    if tables.actions[OPENS, action]:
+    if tables.actions[PAIR, action] == OPENS:
         need = tables.actions[NEED, action + 1]
         if need != NONE and not state.messages[arrived, need]:
             return need
     return NONE
 
 
-@kernel
+@kernel_part
 def next_receiver(tables: Tables, state: State, rank: int) -> int:
     """The action for which the rank receives a message before it sends again; NONE: there is none."""
     arrived = ARRIVED + (state.ranks[rank, ITERATION] & 1)
@@ -207,7 +209,7 @@ def next_receiver(tables: Tables, state: State, rank: int) -> int:
 # The end of an iteration
 
 
-@kernel
+@kernel_part
 def go_on(tables: Tables, state: State, rank: int) -> None:
     """The rank is through with its iteration, and begins the next one."""
     clock, ranks, meeting = state.clock, state.ranks, state.meeting
@@ -232,7 +234,7 @@ def go_on(tables: Tables, state: State, rank: int) -> None:
     wake(state, rank)
 
 
-@kernel
+@bare_kernel
 def end_iteration(
     tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int, done: int
 ) -> None:  # fmt: skip

@@ -3,7 +3,7 @@
 The order of everything is that of the reference (`hops.engine.breakage`).
 """
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel, kernel_part
 from hops.engine.kernel_actions import arm_work, begin, wake, work_is_blocked
 from hops.engine.kernel_links import rerate
 from hops.engine.kernel_messages import arm_transfer, is_blocked, lose, next_transfer, send
@@ -16,7 +16,7 @@ from hops.engine.records import (
 from hops.engine.timers import set_timer, unset
 
 
-@kernel
+@bare_kernel
 def await_edge(windows: Windows, state: State) -> None:
     """Wait for the next moment at which things break or return."""
     edge = state.clock[EDGE]
@@ -24,14 +24,14 @@ def await_edge(windows: Windows, state: State) -> None:
         set_timer(state.timers, state.clock, len(state.ranks) + EDGE_TIMER, windows.edges[edge, AT], FAULT)
 
 
-@kernel
+@bare_kernel
 def leads(tables: Tables, state: State, rank: int) -> bool:
     """Whether a rank is at work. Of the two at the tied reduction, only the first in number counts."""
     task = state.ranks[rank, TASK]
     return task != NONE and (task != TIED_REDUCE or rank == min(tables.tied_first, tables.tied_last))
 
 
-@kernel
+@kernel_part
 def lose_work(state: State, rows: Rows, leader: int) -> None:
     """Work under way is lost; it waits to be begun again."""
     ranks, clock = state.ranks, state.clock
@@ -41,7 +41,7 @@ def lose_work(state: State, rows: Rows, leader: int) -> None:
     ranks[leader, SINCE] = WAITS
 
 
-@kernel
+@kernel_part
 def lose_all(tables: Tables, state: State, rows: Rows, over: bool) -> None:
     """What needs something that is down is lost, and waits; if the job is over, everything is lost."""
     ranks, transfers, waited_before = state.ranks, state.transfers, state.clock[PLACES]
@@ -66,7 +66,7 @@ def lose_all(tables: Tables, state: State, rows: Rows, over: bool) -> None:
                 arm_work(tables, state, leader)
 
 
-@kernel
+@kernel_part
 def resume(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows) -> None:
     """What waits and is no longer held up goes on."""
     ranks = state.ranks
@@ -82,7 +82,7 @@ def resume(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: R
         transfer = next_transfer(state, place, WAITING, WAITING)
 
 
-@kernel
+@kernel_part
 def is_all_up(state: State) -> bool:
     """Whether no rank and no link is down."""
     for rank in range(len(state.ranks)):
@@ -94,7 +94,7 @@ def is_all_up(state: State) -> bool:
     return True
 
 
-@kernel
+@kernel_part
 def happen(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows) -> None:
     """Things break, change and return at this moment, in this order; then what that hits is lost, or goes on."""
     clock, ranks, links, items = state.clock, state.ranks, state.links, windows.items

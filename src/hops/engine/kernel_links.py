@@ -6,7 +6,7 @@ re-rate in the same order, and events of one instant come in the same order, too
 
 from math import ceil
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel, kernel_part
 from hops.engine.records import (
     ACTION_OF, BEFORE, BEHIND, BYTES_LEFT, COUNT, DOING, FIRST_HOP, FIRST_TRANSFER, KIND, LAST_HOP, MARK, MARKED,
     MOVED_AT, MOVING, NONE, NOW, RATE, SHARED_HIGH, SHARED_LOW, SIZE, State, Tables,
@@ -16,7 +16,7 @@ from hops.engine.timers import set_timer
 ROUNDING_NS = 1e-6  # a finish computed this close above a whole nanosecond is that nanosecond
 
 
-@kernel
+@bare_kernel
 def rerate(tables: Tables, state: State, low: int, high: int) -> None:
     """Give every message on these links (a range of `crossed`) its present rate and finish."""
     clock, transfers, moving, links = state.clock, state.transfers, state.moving, state.links
@@ -46,7 +46,7 @@ def rerate(tables: Tables, state: State, low: int, high: int) -> None:
             set_timer(state.timers, clock, len(state.ranks) + FIRST_TRANSFER + transfer, end, 0)
 
 
-@kernel
+@kernel_part
 def join(tables: Tables, state: State, transfer: int) -> None:
     """Bytes begin to move."""
     transfers, links, hops = state.transfers, state.links, state.hops
@@ -69,7 +69,7 @@ def join(tables: Tables, state: State, transfer: int) -> None:
     rerate(tables, state, low, high)
 
 
-@kernel
+@bare_kernel
 def leave(tables: Tables, state: State, transfer: int) -> None:
     """Bytes no longer move."""
     links, hops = state.links, state.hops

@@ -3,7 +3,7 @@
 The order of everything is that of the reference (`hops.engine.transport`).
 """
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel, kernel_part
 from hops.engine.kernel_actions import arm, is_cut, next_receiver, wake
 from hops.engine.kernel_links import join, leave
 from hops.engine.kernel_rows import close_row, lose_row, open_row
@@ -16,7 +16,7 @@ from hops.engine.records import (
 from hops.engine.timers import set_timer, unset
 
 
-@kernel
+@bare_kernel
 def do_next(state: State, transfer: int, doing: int) -> None:
     """What a transfer does from now on; it comes after those that did so before."""
     state.transfers[transfer, DOING] = doing
@@ -24,7 +24,7 @@ def do_next(state: State, transfer: int, doing: int) -> None:
     state.clock[PLACES] += 1
 
 
-@kernel
+@bare_kernel
 def deliver(tables: Tables, state: State, rows: Rows, transfer: int) -> None:
     """A message is there: the receiver, if it is idle, decides; after a rendezvous both ends are free."""
     transfers, ranks, clock = state.transfers, state.ranks, state.clock
@@ -47,7 +47,7 @@ def deliver(tables: Tables, state: State, rows: Rows, transfer: int) -> None:
                 wake(state, rank)
 
 
-@kernel
+@bare_kernel
 def trail(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) -> None:
     """No byte of a message is on a link any more: what is left is its latency."""
     action, slot = state.transfers[transfer, ACTION_OF], state.transfers[transfer, ITERATION_OF] & 1
@@ -60,7 +60,7 @@ def trail(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int)
     set_timer(state.timers, state.clock, timer, state.clock[NOW] + delay, 0)
 
 
-@kernel
+@bare_kernel
 def is_blocked(tables: Tables, state: State, transfer: int) -> bool:
     """Whether the sender, the receiver or a link between them is down."""
     kind = tables.actions[KIND, state.transfers[transfer, ACTION_OF]]
@@ -70,7 +70,7 @@ def is_blocked(tables: Tables, state: State, transfer: int) -> bool:
     return is_cut(tables, state, ends[kind, ROUTE_LOW], ends[kind, ROUTE_HIGH])
 
 
-@kernel
+@bare_kernel
 def arm_transfer(tables: Tables, state: State, transfer: int) -> None:
     """Let the job fail if a link of its route is down for too long."""
     kind = tables.actions[KIND, state.transfers[transfer, ACTION_OF]]
@@ -78,7 +78,7 @@ def arm_transfer(tables: Tables, state: State, transfer: int) -> None:
     arm(tables, state, timer, tables.kinds[kind, ROUTE_LOW], tables.kinds[kind, ROUTE_HIGH])
 
 
-@kernel
+@bare_kernel
 def send(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) -> None:
     """Send a message that waits, unless something on its way is down."""
     transfers, clock = state.transfers, state.clock
@@ -99,7 +99,7 @@ def send(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) 
         trail(tables, drawn, state, rows, transfer)
 
 
-@kernel
+@kernel_part
 def on_time(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) -> None:
     """The timer of a transfer goes off: its last byte has left, or it is there."""
     if state.transfers[transfer, DOING] == MOVING:
@@ -109,7 +109,7 @@ def on_time(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: in
         deliver(tables, state, rows, transfer)
 
 
-@kernel
+@bare_kernel
 def lose(tables: Tables, state: State, rows: Rows, transfer: int) -> None:
     """A message under way is lost; it waits to be sent again."""
     unset(state.timers, state.clock, len(state.ranks) + FIRST_TRANSFER + transfer)
@@ -119,7 +119,7 @@ def lose(tables: Tables, state: State, rows: Rows, transfer: int) -> None:
     do_next(state, transfer, WAITING)
 
 
-@kernel
+@bare_kernel
 def next_transfer(state: State, after: int, low: int, high: int) -> int:
     """The first transfer behind place `after` that does something from `low` to `high`; NONE: there is none."""
     transfers, found = state.transfers, NONE
@@ -133,7 +133,7 @@ def next_transfer(state: State, after: int, low: int, high: int) -> int:
 # Rendezvous
 
 
-@kernel
+@bare_kernel
 def match(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int) -> None:
     """Start the transfers to `rank` that both sides have posted."""
     ranks, transfers = state.ranks, state.transfers
@@ -160,7 +160,7 @@ def match(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int) -> 
         offer = behind
 
 
-@kernel
+@bare_kernel
 def want(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int, message: int) -> None:
     """Post a receive; the rank is busy until it is there."""
     state.messages[WANTED + (state.ranks[rank, ITERATION] & 1), message] = 1
@@ -168,7 +168,7 @@ def want(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int, mess
     match(tables, drawn, state, rows, rank)
 
 
-@kernel
+@kernel_part
 def offer_output(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) -> None:
     """Post a send, and with it the receive from the same peer that is fused with it."""
     ranks, transfers, kinds = state.ranks, state.transfers, tables.kinds
@@ -189,7 +189,7 @@ def offer_output(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfe
     match(tables, drawn, state, rows, target)
 
 
-@kernel
+@kernel_part
 def pass_on(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int, action: int) -> None:
     """Give an action's output to the rank that needs it."""
     if tables.actions[BRING, action] == NONE:

@@ -1,13 +1,13 @@
 """Rows of the compiled engine: opened when something starts, so that they stand in order of start; settled at the end."""
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel
 from hops.engine.records import (
-    BYTES_ROW, CLOSED_ROW, END_ROW, ITERATION_ROW, LOST, MICROBATCH_ROW, NONE, NOW, NUM_CLOSED, NUM_ROWS, OP_ROW,
+    BYTES_ROW, CLOSED_ROW, END_ROW, ITERATION_ROW, LOST, MESSAGE, MICROBATCH_ROW, NONE, NOW, NUM_CLOSED, NUM_ROWS, OP_ROW,
     PEER_ROW, RANK_ROW, STAGE_ROW, START_ROW, STREAM_ROW, Ints, Rows,
 )  # fmt: skip
 
 
-@kernel
+@bare_kernel
 def open_row(
     rows: Rows, clock: Ints, iteration: int, rank: int, stream: int, stage: int, op: int, microbatch: int, peer: int,
     size: int,
@@ -29,7 +29,7 @@ def open_row(
     return row
 
 
-@kernel
+@bare_kernel
 def close_row(rows: Rows, clock: Ints, row: int) -> None:
     """It ends now."""
     rows.longs[END_ROW, row] = clock[NOW]
@@ -37,17 +37,19 @@ def close_row(rows: Rows, clock: Ints, row: int) -> None:
     clock[NUM_CLOSED] += 1
 
 
-@kernel
+@bare_kernel
 def lose_row(rows: Rows, clock: Ints, row: int) -> None:
     """A fault throws it away. What started at this very moment leaves no row: it stays open."""
     if rows.longs[START_ROW, row] < clock[NOW]:
+        if rows.flags[STREAM_ROW, row] != MESSAGE:
+            rows.shorts[PEER_ROW, row] = NONE  # only what is done tells its pair
         rows.flags[STREAM_ROW, row] = LOST
         rows.longs[END_ROW, row] = clock[NOW]
         rows.shorts[CLOSED_ROW, row] = clock[NUM_CLOSED]
         clock[NUM_CLOSED] += 1
 
 
-@kernel
+@bare_kernel
 def copy_row(rows: Rows, source: int, to: int) -> None:
     """One row over another."""
     for column in range(len(rows.shorts)):
@@ -58,7 +60,7 @@ def copy_row(rows: Rows, source: int, to: int) -> None:
         rows.longs[column, to] = rows.longs[column, source]
 
 
-@kernel
+@bare_kernel
 def drop_open(rows: Rows, count: int) -> int:
     """Close up over rows of which nothing became. Returns how many are left."""
     kept = 0
@@ -70,7 +72,7 @@ def drop_open(rows: Rows, count: int) -> int:
     return kept
 
 
-@kernel
+@bare_kernel
 def longest_tie(rows: Rows, count: int) -> int:
     """The most rows that start at one instant."""
     longest = since = 0
@@ -81,7 +83,7 @@ def longest_tie(rows: Rows, count: int) -> int:
     return longest
 
 
-@kernel
+@bare_kernel
 def is_before(rows: Rows, one: int, other: int) -> bool:
     """Order of rows of one start: end, rank, stream (lost work before lost messages), then which ended first."""
     longs, shorts, flags = rows.longs, rows.shorts, rows.flags
@@ -97,7 +99,7 @@ def is_before(rows: Rows, one: int, other: int) -> bool:
     return shorts[CLOSED_ROW, one] < shorts[CLOSED_ROW, other]
 
 
-@kernel
+@bare_kernel
 def sort_tie(rows: Rows, since: int, length: int, order: Ints, spare: Ints) -> None:
     """Let `order` be the rows from `since` on, of one start, sorted by merging runs of 1, 2, 4, ... rows."""
     for at in range(length):
@@ -119,7 +121,7 @@ def sort_tie(rows: Rows, since: int, length: int, order: Ints, spare: Ints) -> N
         width *= 2
 
 
-@kernel
+@bare_kernel
 def arrange_tie(rows: Rows, since: int, length: int, order: Ints, free: int) -> None:
     """Bring rows into `order`, cycle by cycle; row `free` is not in use."""
     for at in range(length):
@@ -136,7 +138,7 @@ def arrange_tie(rows: Rows, since: int, length: int, order: Ints, free: int) -> 
         order[to] = since + to
 
 
-@kernel
+@bare_kernel
 def settle(rows: Rows, count: int, order: Ints, spare: Ints) -> None:
     """Sort rows, which stand by start, by (start, end, rank, stream). `order`, `spare`: as long as the longest tie."""
     starts = rows.longs

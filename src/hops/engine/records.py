@@ -37,7 +37,8 @@ COMPUTE, MESSAGE, COLLECTIVE, HOST_STREAM, LOST = (
 DONE, STALLED, STOPPED, FULL, NEXT_ITERATION, TOO_SHORT = range(6)
 
 # Tables.actions: rows
-KIND, MICROBATCH, OPENS, NEED, BRING = range(5)
+KIND, MICROBATCH, PAIR, NEED, BRING = range(5)
+SINGLE, OPENS, CLOSES = range(3)
 # Tables.kinds: columns. LOW and HIGH are a range of `crossed`
 OWNER, FEEDER, TARGET, SIZE, SHARED_LOW, SHARED_HIGH, ROUTE_LOW, ROUTE_HIGH = range(8)
 # Tables.of_rank: columns
@@ -48,8 +49,8 @@ class Tables(NamedTuple):
     """What does not change during a run. Read-only.
 
     Attributes:
-        actions: (5, a) rank after rank: KIND, MICROBATCH; OPENS: whether it is the first of a pair; the message that it
-            waits for (NEED), and the one that its output is (BRING).
+        actions: (5, a) rank after rank: KIND, MICROBATCH; whether it OPENS or CLOSES a PAIR; the message that it waits
+            for (NEED), and the one that its output is (BRING).
         kinds: (n, 8) the rank of the stage, whose output it waits for and who gets its own (ranks; NONE: nobody, or
             itself), bytes of that; the links that it crosses, those of finite bandwidth and all.
         crossed: links: first all of them in order, then the ranges that LOW and HIGH point to.

@@ -10,9 +10,9 @@ from hops.cost.base import CostModel
 from hops.engine.draws import NUM_OPS, draw_delays, draw_durations, draw_end
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
-    ALL_UP, AT_TIED, BEHIND_LAST, DELAY_BY_ACTION, DURATION_BY_ACTION, ENDLESS, FIRST, FIRST_HOP, FIRST_TRANSFER,
-    FOLLOWING, GRAD_NS, HELD, LAST_HOP, LAST_OFFER, LINK_BREAKS, LINK_CHANGES, LINK_RETURNS, NONE, NUM_CLOCK,
-    NUM_OF_RANK, OFFERS, OPTIMIZER_NS, POSITION, RANK_BREAKS, RANK_RETURNS, STANDS_AT, TASK, Drawn, Ints, Rows, State,
+    ALL_UP, AT_TIED, BEHIND_LAST, BRING, CLOSES, DELAY_BY_ACTION, DURATION_BY_ACTION, ENDLESS, FIRST, FIRST_HOP, FIRST_TRANSFER,
+    FOLLOWING, GRAD_NS, HELD, KIND, LAST_HOP, LAST_OFFER, LINK_BREAKS, LINK_CHANGES, LINK_RETURNS, MICROBATCH, NEED, NONE, NUM_CLOCK,
+    NUM_OF_RANK, OFFERS, OPENS, OPTIMIZER_NS, PAIR, POSITION, RANK_BREAKS, RANK_RETURNS, SINGLE, STANDS_AT, TASK, Drawn, Ints, Rows, State,
     Tables, Windows,
 )  # fmt: skip
 from hops.engine.rows import message_sizes
@@ -20,8 +20,7 @@ from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
 from hops.program.action import Op
-from hops.program.coded import OPENS, Coded
-from hops.program.lowering import wire
+from hops.program.lowering import Lowered
 from hops.program.program import Program
 from hops.program.shape import Shape
 
@@ -36,8 +35,8 @@ def fixed(values: Sequence[object] | NDArray[np.generic], kind: type = np.int64)
 
 
 def make_tables(
-    program: Program, costs: CostModel, network: Network, settings: RunSettings, windows: FaultWindows, *,
-    until_stop: bool,
+    program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, windows: FaultWindows,
+    *, until_stop: bool,
 ) -> Tables:  # fmt: skip
     """What does not change during the run."""
     shape = program.shape
@@ -47,12 +46,12 @@ def make_tables(
     tied = (shape.rank_of_stage[0], shape.rank_of_stage[-1])
     at_end = _crossed_at_end(windows, network, tied)
     crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
-    kinds, coded = len(owner), Coded.of(shape, program.ranks, program.pairs)
+    kinds = len(owner)
     bandwidth = {link.name: link.bandwidth for link in network.links}
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
-    of_rank = np.column_stack([coded.first, [*coded.first[1:], 0], ranges[2 * kinds :]])
+    of_rank = np.column_stack([program.first, [*program.first[1:], 0], ranges[2 * kinds :]])
     return Tables(
-        actions=_actions(program, coded, feeder, target),
+        actions=_actions(program, low, feeder, target),
         kinds=fixed(
             np.column_stack([owner, feeder, target, _sizes(costs), ranges[:kinds], ranges[kinds : 2 * kinds]])
         ),
@@ -71,16 +70,17 @@ def make_tables(
     )
 
 
-def _actions(program: Program, coded: Coded, feeder: Ints, target: Ints) -> NDArray[np.int32]:
-    wiring = wire(program.shape)
-    needs, brings = (np.array(each, dtype=np.int32).reshape(-1) for each in (wiring.needs, wiring.brings))
-    kind = coded.kind
+def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
+    """What a rank gives itself is no message: its order sees to that."""
+    kind = program.kind
     table = np.empty((5, len(kind)), dtype=np.int32)
-    table[0] = kind
-    table[1] = coded.microbatch
-    table[2] = coded.pair == OPENS
-    table[3] = np.where(feeder[kind] >= 0, needs[kind] + coded.microbatch, NONE)
-    table[4] = np.where(target[kind] >= 0, brings[kind] + coded.microbatch, NONE)
+    table[KIND] = kind
+    table[MICROBATCH] = program.microbatch
+    closes = np.flatnonzero(program.closes_pair)
+    table[PAIR] = SINGLE
+    table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
+    table[NEED] = np.where(feeder[kind] == NONE, NONE, low.need)
+    table[BRING] = np.where(target[kind] == NONE, NONE, low.bring)
     table.setflags(write=False)
     return table
 

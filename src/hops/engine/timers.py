@@ -1,10 +1,10 @@
 """The compiled engine's event queue: a heap of timers, each with at most one event, that can be moved and taken out."""
 
-from hops.compiled import kernel
+from hops.compiled import bare_kernel
 from hops.engine.records import EVENTS, NONE, ORDER, SEQUENCE, STANDS_AT, TIME, TIMER, Ints
 
 
-@kernel
+@bare_kernel
 def put(heap: Ints, size: int, at: int, time: int, order: int, timer: int) -> None:
     """Put an event where it belongs, from `at` up or down."""
     while at > 0:  # up, while it is earlier than its parent
@@ -33,7 +33,7 @@ def put(heap: Ints, size: int, at: int, time: int, order: int, timer: int) -> No
     heap[timer, STANDS_AT] = at
 
 
-@kernel
+@bare_kernel
 def set_timer(heap: Ints, clock: Ints, timer: int, time: int, late: int) -> None:
     """Let a timer go off at `time`, instead of when it was to go off before. `late`: 0, or FAULT."""
     clock[SEQUENCE] += 1
@@ -44,7 +44,7 @@ def set_timer(heap: Ints, clock: Ints, timer: int, time: int, late: int) -> None
     put(heap, clock[EVENTS], at, time, late + clock[SEQUENCE], timer)
 
 
-@kernel
+@bare_kernel
 def unset(heap: Ints, clock: Ints, timer: int) -> None:
     """Let a timer not go off."""
     at = heap[timer, STANDS_AT]
