@@ -9,18 +9,59 @@ from hops.cost.base import CostModel
 from hops.engine.draws import draw_durations
 from hops.engine.fault_windows import FaultWindows, with_fault_rows
 from hops.engine.kernel import ROWS_PER_RANK, run_events
-from hops.engine.kernel_faults import await_edge, lose_all
 from hops.engine.kernel_actions import wake
+from hops.engine.kernel_faults import await_edge, lose_all
 from hops.engine.kernel_rows import drop_open, longest_tie, settle
 from hops.engine.records import (
-    ACTION_OF, BRING, BY_STOP, BYTES_ROW, CAUSE, CAUSE_LINK, CAUSE_TIMER, DOING, DONE, EDGE, END_ROW, ENTERED, FIRST_TRANSFER,
-    FOLLOWING, FREE, FULL, GONE, IN_USE, ITERATION_ROW, KIND, MICROBATCH_ROW,
-    NEXT_ITERATION, NONE, NOW, NUM_ROWS, OP_ROW, OWNER, PEER_ROW, RANK_ROW, STAGE_ROW, START_ROW, STOPPED, STREAM_ROW, TARGET, TASK, TOO_SHORT, Rows,
+    ACTION_OF,
+    BRING,
+    BY_STOP,
+    BYTES_ROW,
+    CAUSE,
+    CAUSE_LINK,
+    CAUSE_TIMER,
+    DOING,
+    DONE,
+    EDGE,
+    END_ROW,
+    ENTERED,
+    FIRST_TRANSFER,
+    FOLLOWING,
+    FREE,
+    FULL,
+    GONE,
+    IN_USE,
+    ITERATION_ROW,
+    KIND,
+    MICROBATCH_ROW,
+    NEXT_ITERATION,
+    NONE,
+    NOW,
+    NUM_ROWS,
+    OP_ROW,
+    OWNER,
+    PEER_ROW,
+    RANK_ROW,
+    STAGE_ROW,
+    START_ROW,
+    STOPPED,
+    STREAM_ROW,
+    TARGET,
+    TASK,
+    TOO_SHORT,
+    Rows,
 )  # fmt: skip
-from hops.engine.settings import RunSettings
-from hops.engine.tables import Draws, empty_rows, empty_state, make_tables, make_windows
 from hops.engine.rows import trace_meta
-from hops.engine.stopped_run import Interruption, StoppedRun, stopped_by_faults, timed_out, words_of_message, words_of_work
+from hops.engine.settings import RunSettings
+from hops.engine.stopped_run import (
+    Interruption,
+    StoppedRun,
+    stopped_by_faults,
+    timed_out,
+    words_of_message,
+    words_of_work,
+)
+from hops.engine.tables import Draws, empty_rows, empty_state, make_tables, make_windows
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
 from hops.program.action import Op

@@ -8,8 +8,28 @@ from math import ceil
 
 from hops.compiled import bare_kernel, kernel_part
 from hops.engine.records import (
-    ACTION_OF, BEFORE, BEHIND, BYTES_LEFT, COUNT, DOING, FIRST_HOP, FIRST_TRANSFER, KIND, LAST_HOP, MARK, MARKED,
-    MOVED_AT, MOVING, NONE, NOW, RATE, SHARED_HIGH, SHARED_LOW, SIZE, State, Tables,
+    ACTION_OF,
+    BEFORE,
+    BEHIND,
+    BYTES_LEFT,
+    COUNT,
+    DOING,
+    FIRST_HOP,
+    FIRST_TRANSFER,
+    KIND,
+    LAST_HOP,
+    MARK,
+    MARKED,
+    MOVED_AT,
+    MOVING,
+    NONE,
+    NOW,
+    RATE,
+    SHARED_HIGH,
+    SHARED_LOW,
+    SIZE,
+    State,
+    Tables,
 )  # fmt: skip
 from hops.engine.timers import set_timer
 

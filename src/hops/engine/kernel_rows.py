@@ -2,8 +2,25 @@
 
 from hops.compiled import bare_kernel
 from hops.engine.records import (
-    BYTES_ROW, CLOSED_ROW, END_ROW, ITERATION_ROW, LOST, MESSAGE, MICROBATCH_ROW, NONE, NOW, NUM_CLOSED, NUM_ROWS, OP_ROW,
-    PEER_ROW, RANK_ROW, STAGE_ROW, START_ROW, STREAM_ROW, Ints, Rows,
+    BYTES_ROW,
+    CLOSED_ROW,
+    END_ROW,
+    ITERATION_ROW,
+    LOST,
+    MESSAGE,
+    MICROBATCH_ROW,
+    NONE,
+    NOW,
+    NUM_CLOSED,
+    NUM_ROWS,
+    OP_ROW,
+    PEER_ROW,
+    RANK_ROW,
+    STAGE_ROW,
+    START_ROW,
+    STREAM_ROW,
+    Ints,
+    Rows,
 )  # fmt: skip
 
 
