@@ -1,4 +1,4 @@
-"""Both engines give the same trace, in every column, whatever is simulated (more: `python -m benchmarks.differential`)."""
+"""Both engines give the same trace, whatever is simulated (many more cases: `python -m benchmarks.differential`)."""
 
 import subprocess
 import sys
@@ -106,4 +106,3 @@ def test_the_command_counts_how_cases_ended():
     )  # fmt: skip
     assert '"cases": 3' in done.stdout
     assert '"different": []' in done.stdout
-

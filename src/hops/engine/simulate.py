@@ -13,6 +13,7 @@ from hops.engine.rows import MAX_MICROBATCHES, MAX_STAGES
 from hops.engine.run import ReferenceRun
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.stopped_run import StoppedRun
+from hops.engine.tables import Inputs
 from hops.errors import UsageError
 from hops.hardware.network import Network
 from hops.program.lowering import lower
@@ -41,7 +42,7 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     """
     settings, low = settings or RunSettings(), lower(program)
     if is_compiled_worth_it(program, settings):
-        done = run_compiled(program, low, costs, network, settings, until_stop=False)
+        done = run_compiled(Inputs(program, low, costs, network, settings), until_stop=False)
         if done is not None:
             return done.trace
     return with_pairs(_of_program(program, costs, network, settings).run(), program)
@@ -67,7 +68,7 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
         return StoppedRun(trace=run_program(program, costs, network, settings))
     low = lower(program)
     if is_compiled_worth_it(program, settings):
-        done = run_compiled(program, low, costs, network, settings, until_stop=True)
+        done = run_compiled(Inputs(program, low, costs, network, settings), until_stop=True)
         if done is not None:
             return done
     stopped = _to_first_stop(_of_program(program, costs, network, settings))
