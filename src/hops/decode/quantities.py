@@ -1,26 +1,20 @@
-"""Field types of the spec: strict counts, quantities with units, and the base that every section shares."""
+"""Field types of files: strict counts, quantities with units, and the base that sections share."""
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Union
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
     Strict,
-    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError
 
-from hops.errors import CatalogError, UnitError
-from hops.hardware.catalog import Catalog
+from hops.errors import UnitError
 from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes
 
 
@@ -88,20 +82,6 @@ def short_for(key: str, section: type[Section]) -> BeforeValidator:
     return BeforeValidator(lengthen, json_schema_input_type=Union[str, section])  # noqa: UP007 (a value, not a type)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a document is read in: the folder of its files, and the catalog its names are from (None: not checked)."""
-
-    folder: str
-    catalog: Catalog | None = None
-
-
-def from_folder(path: str, info: ValidationInfo) -> str:
-    """The absolute path of a file that a spec names; relative ones are taken from the spec's own folder."""
-    folder = info.context.folder if isinstance(info.context, Surroundings) else "."
-    return os.path.normpath(Path(folder).absolute() / path)
-
-
 def reason(error: OSError | UnicodeDecodeError) -> str:
     """Why a file cannot be read, in words."""
     if isinstance(error, UnicodeDecodeError):
@@ -111,20 +91,3 @@ def reason(error: OSError | UnicodeDecodeError) -> str:
         IsADirectoryError: "it is a folder",
         PermissionError: "reading it is not permitted",
     }.get(type(error), str(error.strerror or error))
-
-
-InputFile = Annotated[Name, AfterValidator(from_folder)]
-
-
-def known(find: Callable[[Catalog, str], object]) -> AfterValidator:
-    """Check that `find` finds the name in the catalog, if there is one."""
-
-    def check(name: str, info: ValidationInfo) -> str:
-        if isinstance(info.context, Surroundings) and info.context.catalog is not None:
-            try:
-                find(info.context.catalog, name)
-            except CatalogError as error:
-                raise problem(str(error)) from None
-        return name
-
-    return AfterValidator(check)

@@ -17,8 +17,9 @@ from pydantic import (
 )
 
 from hops import distributions as draws
-from hops.decode.quantities import Number, Seconds, Section, from_folder, problem, reason
+from hops.decode.quantities import Number, Seconds, Section, problem, reason
 from hops.errors import UsageError
+from hops.spec.context import from_folder
 
 Q = TypeVar("Q", bound=float)
 Alpha = Annotated[float, Field(strict=True, gt=1, le=1000)]

@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from hops.decode.document import Complaint, Document, Path, Position, dotted, parse
 from hops.decode.messages import complaints, is_tag
-from hops.decode.quantities import Section, Surroundings, reason
+from hops.decode.quantities import Section, reason
 from hops.errors import CatalogError, SpecError
 from hops.hardware.catalog import Catalog
 from hops.spec.checks import Sections, cross_check
 from hops.spec.choices import left_open
+from hops.spec.context import Surroundings
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import HardwareSection
 from hops.spec.pipeline import PipelineSection

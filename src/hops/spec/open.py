@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from hops.decode.document import Document, Path
-from hops.decode.quantities import Surroundings
 from hops.errors import HopsError, UsageError
 from hops.spec.choices import CHOOSABLE, OpenChoice, choices, chosen, says_auto, without, written
+from hops.spec.context import Surroundings
 from hops.spec.hardware import HardwareSection
 from hops.spec.load import checked, read_document
 from hops.spec.pipeline import PipelineSection
