@@ -5,13 +5,13 @@ the framework's code is shared by all of them. `hops calibrate` writes profiles,
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from hops.cost.roofline import Traffic
+from hops.decode.decode import read
 from hops.errors import CatalogError, UsageError
 from hops.files import atomic_write
 
@@ -203,6 +203,17 @@ class HardwareProfile:
         return self.devices[device].hosts[0] if device in self.devices else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile(HardwareProfile):
+    """A profile with the number of the form that it is written in."""
+
+    format: Literal[1]
+
+    def profile(self) -> HardwareProfile:
+        """The profile alone."""
+        return HardwareProfile(**{each.name: getattr(self, each.name) for each in fields(HardwareProfile)})
+
+
 SHIPPED = Path(__file__).parent / "profiles"
 SHIPPED_DEFAULT = "megatron-aws"
 FORMAT = 1
@@ -237,30 +248,14 @@ def write_profile(profile: HardwareProfile, path: Path) -> None:
 
 
 def read_profile(path: Path) -> HardwareProfile:
-    """Read a profile. Raises CatalogError saying file and key, what was got and what was expected."""
+    """Read a profile. Raises CatalogError with all that is wrong: place and key, what was got and what was expected."""
     path = Path(path)
     return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
 
 @cache
 def _read(path: Path, _changed_ns: int) -> HardwareProfile:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CatalogError(f"{path}: cannot be read: {error}; expected a profile written by hops calibrate") from None
-    except (YAMLError, ValueError) as error:
-        raise CatalogError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise CatalogError(
-            f"{path}: format: got {content.get('format') if isinstance(content, dict) else type(content).__name__}, "
-            f"expected {FORMAT}; write the profile with hops calibrate"
-        )
-    body = {key: value for key, value in content.items() if key != "format"}
-    profile: HardwareProfile = _typed(HardwareProfile, body, str(path), "")
-    return profile
+    return read(ProfileFile, path, error=CatalogError, expected="a profile written by `hops calibrate`").profile()
 
 
 def _plain(value: Any) -> Any:
@@ -274,50 +269,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.7g}")
     return value
-
-
-def _typed(kind: Any, value: Any, file: str, where: str) -> Any:
-    """The value as the type asks for."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        return _record(kind, value, file, where)
-    if kind is Any:
-        return value
-    if origin is tuple:
-        _expect(isinstance(value, list), "a list", value, file, where)
-        repeated = len(arguments) == 2 and arguments[1] is Ellipsis
-        _expect(repeated or len(value) == len(arguments), f"{len(arguments)} values", value, file, where)
-        kinds = [arguments[0]] * len(value) if repeated else arguments
-        return tuple(_typed(k, v, file, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
-    if origin is not None and issubclass(origin, Mapping):
-        _expect(isinstance(value, dict), "a mapping", value, file, where)
-        return {key: _typed(arguments[1], each, file, f"{where}.{key}".strip(".")) for key, each in value.items()}
-    assert not isinstance(kind, UnionType), "profiles have no optional values"
-    if kind is float:
-        _expect(isinstance(value, (int, float)) and not isinstance(value, bool), "a number", value, file, where)
-        return float(value)
-    _expect(isinstance(value, kind) and not isinstance(value, bool), f"a value of {kind.__name__}", value, file, where)
-    return value
-
-
-def _record(kind: Any, value: Any, file: str, where: str) -> Any:
-    _expect(isinstance(value, dict), "a mapping", value, file, where)
-    hints = get_type_hints(kind)
-    known = {each.name: each for each in fields(kind)}
-    for key in value:
-        if key not in known:
-            raise CatalogError(f"{file}: {where or 'profile'}: unknown key {key!r}, expected {', '.join(known)}")
-    for name, each in known.items():
-        if name not in value and each.default is MISSING and each.default_factory is MISSING:
-            raise CatalogError(
-                f"{file}: {where or 'profile'}: {name} is missing; write the profile with hops calibrate"
-            )
-    try:
-        return kind(**{key: _typed(hints[key], each, file, f"{where}.{key}".strip(".")) for key, each in value.items()})
-    except UsageError as error:
-        raise CatalogError(f"{file}: {where or 'profile'}: {error}") from None
-
-
-def _expect(ok: bool, expected: str, got: Any, file: str, where: str) -> None:
-    if not ok:
-        raise CatalogError(f"{file}: {where or 'profile'}: got {str(got)[:80]!r}, expected {expected}")

@@ -67,9 +67,9 @@ class Document:
         """The part of the path that is written down: `{name: x}` may stand there as `x` alone."""
         data = self.data
         for depth, part in enumerate(path):
-            if not isinstance(data, dict | tuple):
+            if not isinstance(data, dict | tuple | list):
                 return path[:depth]
-            inside = dict(enumerate(data)) if isinstance(data, tuple) else data
+            inside = data if isinstance(data, dict) else dict(enumerate(data))
             if part not in inside:
                 return path
             data = inside[part]
@@ -86,21 +86,22 @@ def dotted(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def parse(text: str, *, name: str) -> Document:
+def parse(text: str, *, name: str, line: int = 1) -> Document:
     """Read one YAML 1.2 document. Never raises: what is wrong stands in `complaints`.
 
     Args:
         text: the document.
         name: what places start with, such as the file's name.
+        line: the number of its first line.
     """
-    top = Position.at(name, 1, 1)
+    top = Position.at(name, line, 1)
     try:
         yaml = YAML(typ="safe", pure=True)
         yaml.composer.warn_double_anchors = False  # YAML lets a later anchor take the name of an earlier one
         node = yaml.compose(text)
         if node is None:
             return _refused(top, "the document is empty, expected a mapping; `hops init` writes a starter")
-        reader = YamlReader(name)
+        reader = YamlReader(name, line)
         data = reader.read(node, (), ())
     except MarkedYAMLError as error:
         return _refused(_syntax_place(name, error), _syntax(error))
@@ -134,8 +135,9 @@ def _syntax(error: MarkedYAMLError) -> str:
 class YamlReader:
     """Walks the nodes of one document once; collects places and complaints on the way."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, line: int) -> None:
         self.name = name
+        self.line = line
         self.values: dict[Path, Position] = {}
         self.keys: dict[Path, Position] = {}
         self.complaints: list[Complaint] = []
@@ -216,7 +218,7 @@ class YamlReader:
 
     def place(self, node: Node) -> Position:
         mark = node.start_mark
-        return Position.at(self.name, mark.line + 1, mark.column + 1)
+        return Position.at(self.name, mark.line + self.line, mark.column + 1)
 
 
 def _number(text: str) -> int | float | str:

@@ -80,14 +80,3 @@ def short_for(key: str, section: type[Section]) -> BeforeValidator:
         return {key: value} if isinstance(value, str) else value
 
     return BeforeValidator(lengthen, json_schema_input_type=Union[str, section])  # noqa: UP007 (a value, not a type)
-
-
-def reason(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, in words."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not text in UTF-8"
-    return {
-        FileNotFoundError: "there is no such file",
-        IsADirectoryError: "it is a folder",
-        PermissionError: "reading it is not permitted",
-    }.get(type(error), str(error.strerror or error))

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from hops.decode.decode import read_text, report, without_echoes
 from hops.decode.document import Complaint, Document, Path, Position, dotted, parse
 from hops.decode.messages import complaints, is_tag
-from hops.decode.quantities import Section, reason
+from hops.decode.quantities import Section
 from hops.errors import CatalogError, SpecError
 from hops.hardware.catalog import Catalog
 from hops.spec.checks import Sections, cross_check
@@ -120,8 +121,6 @@ _HARMLESS = frozenset(
     }
 )
 _OPTIONAL = frozenset(key for key, field in Spec.model_fields.items() if not field.is_required())  # may be left empty
-_LARGEST_FILE = 20_000_000
-_MOST_SHOWN = 50
 
 
 def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Spec:
@@ -149,9 +148,9 @@ def checked(document: Document, folder: str | os.PathLike[str], known: Iterable[
     """The spec of a document. Raises SpecError with everything that is wrong, what is `known` already included."""
     spec, found = _validate(document, str(folder))
     opened = list(known)
-    found = _without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
+    found = without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
     if found or spec is None:
-        raise SpecError(_report(document, found))
+        raise SpecError(report(document, found))
     return resolve(spec)
 
 
@@ -162,21 +161,7 @@ def read_document(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
 
 
 def _read(file: File) -> str:
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise SpecError(f"{file}: cannot be read: {reason(error)}{_nearby(file)}") from None
-    except ValueError as error:  # a NUL in the name
-        raise SpecError(f"{shown(str(file))}: cannot be read: {error}") from None
-    if len(raw) > _LARGEST_FILE:
-        raise SpecError(f"{file}: got {len(raw)} bytes, expected a spec of at most {_LARGEST_FILE}")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{file}: is not text in UTF-8 (byte {error.start}), expected a YAML file") from None
-    if "\0" in text:
-        raise SpecError(f"{file}: is binary (a zero byte at {text.index(chr(0))}), expected a YAML file")
-    return text
+    return read_text(file, error=SpecError, expected="a YAML file", fix=_nearby)
 
 
 def _nearby(file: File) -> str:
@@ -277,24 +262,3 @@ def _catalog(data: dict[str, Any], folder: str) -> tuple[Catalog | None, list[Co
 @cache
 def _builtin_catalog() -> Catalog:
     return Catalog.load()
-
-
-def _without_echoes(document: Document, found: Iterable[Complaint]) -> list[Complaint]:
-    """All complaints, but not those that follow from a value that could not even be read."""
-    unread = {each.path for each in document.complaints if each.path}
-    follows = (any(each.path[:length] in unread for length in range(len(each.path) + 1)) for each in found)
-    return [*document.complaints, *(each for each, echo in zip(found, follows, strict=True) if not echo)]
-
-
-def _report(document: Document, found: list[Complaint]) -> str:
-    """All complaints, one a line, in the order of the file; the first fifty if there are more."""
-    placed = [(each.place or document.place(each.path, at_key=each.at_key), each) for each in found]
-    placed.sort(key=lambda pair: pair[0].order)
-    lines = [f"{place.text}: {_said(document, each)}" for place, each in placed[:_MOST_SHOWN]]
-    more = len(placed) - _MOST_SHOWN
-    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
-
-
-def _said(document: Document, complaint: Complaint) -> str:
-    where = dotted(document.written(complaint.path))
-    return f"{where}: {complaint.what}" if where else complaint.what
