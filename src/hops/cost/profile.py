@@ -7,11 +7,13 @@ the framework's code is shared by all of them. `hops calibrate` writes profiles,
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 from hops.cost.roofline import Traffic
 from hops.decode.decode import read
+from hops.decode.quantities import Number, Positive, Several
 from hops.errors import CatalogError, UsageError
 from hops.files import atomic_write
 
@@ -26,10 +28,10 @@ class DeviceFit:
         hosts: kinds of hosts it was seen in; the first stands for a host whose kind is not stated.
     """
 
-    gemm_efficiency: float
-    memory_efficiency: float
-    gemm_ramp_s: float
-    hosts: tuple[str, ...]
+    gemm_efficiency: Positive
+    memory_efficiency: Positive
+    gemm_ramp_s: Number
+    hosts: Several[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,34 +46,34 @@ class HostFit:
         nic_bytes_per_s: its NIC, as the vendor states it.
     """
 
-    operation_s: float
-    first_fetch_s: float
-    refill_s: float
-    message_s: float
-    socket_bytes_per_s: float
-    nic_bytes_per_s: float
+    operation_s: Number
+    first_fetch_s: Number
+    refill_s: Number
+    message_s: Number
+    socket_bytes_per_s: Positive
+    nic_bytes_per_s: Positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationFactors:
     """The host's time over counted operations x time of one in F of a layer; 1: the count is right."""
 
-    layer_backward: float = 1.0
-    first_forward: float = 1.0
-    first_backward: float = 1.0
-    last_forward: float = 1.0
-    last_backward: float = 1.0
-    norm_layer: float = 1.0
-    step_layer: float = 1.0
-    step: float = 1.0
+    layer_backward: Number = 1.0
+    first_forward: Number = 1.0
+    first_backward: Number = 1.0
+    last_forward: Number = 1.0
+    last_backward: Number = 1.0
+    norm_layer: Number = 1.0
+    step_layer: Number = 1.0
+    step: Number = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFit:
     """What belongs to the framework's code and is the same on every device and host."""
 
-    cache_speedup: float
-    dispatch_lag: float
+    cache_speedup: Positive
+    dispatch_lag: Number
     operations: OperationFactors
     traffic: Traffic
 
@@ -86,9 +88,9 @@ class MessageFit:
         turn_s: the last rank's pause from F to B, which no message fills.
     """
 
-    nic_efficiency: float
-    nic_burst_bytes: float
-    turn_s: float
+    nic_efficiency: Positive
+    nic_burst_bytes: Number
+    turn_s: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +103,9 @@ class PairFit:
         stall_s: how much longer a stalled one takes.
     """
 
-    hosts: tuple[str, ...]
-    seconds_per_byte: tuple[float, ...]
-    stall_s: float
+    hosts: Several[str]
+    seconds_per_byte: Several[Number]
+    stall_s: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +121,8 @@ class PathFit:
 class StallPrior:
     """Beta distribution of a path's stall probability, over paths with or without a NIC that shapes its traffic."""
 
-    alpha: float
-    beta: float
+    alpha: Number
+    beta: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +148,14 @@ class BenchmarkFit:
     """Point-to-point benchmark between two kinds of hosts: median seconds by message size, in rising sizes."""
 
     hosts: tuple[str, str]
-    sizes_bytes: tuple[float, ...]
-    seconds: tuple[float, ...]
+    sizes_bytes: Several[Positive]
+    seconds: Several[Positive]
+
+    def __post_init__(self) -> None:
+        rising = all(one < next_one for one, next_one in pairwise(self.sizes_bytes))
+        if len(self.sizes_bytes) != len(self.seconds) or not rising:
+            got = f"{len(self.sizes_bytes)} sizes{'' if rising else ' that do not rise'} and {len(self.seconds)} times"
+            raise UsageError(f"a benchmark needs rising sizes with a time each, but got {got}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Field types of files: strict counts, quantities with units, and the base that sections share."""
 
 from collections.abc import Callable
-from typing import Annotated, Union
+from typing import Annotated, TypeAlias, TypeVar, Union
 
 from pydantic import (
     BaseModel,
@@ -16,6 +16,8 @@ from pydantic_core import PydanticCustomError
 
 from hops.errors import UnitError
 from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes
+
+T = TypeVar("T")
 
 
 class Section(BaseModel):
@@ -68,9 +70,12 @@ Index = Annotated[int, Strict(), Field(ge=0, le=1_000_000)]
 Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
 Size = Annotated[int, Strict(), Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1)]
+Instant = Annotated[int, Strict(), Field(ge=0, le=1 << 62)]  # nanoseconds
 Number = Annotated[float, Strict(), Field(ge=0, le=1e30), PlainSerializer(_plain_number)]
+Positive = Annotated[float, Strict(), Field(gt=0, le=1e30)]
 Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Several: TypeAlias = Annotated[tuple[T, ...], Field(min_length=1)]  # a list that is not empty
 
 
 def short_for(key: str, section: type[Section]) -> BeforeValidator:

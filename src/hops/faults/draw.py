@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hops.decode.decode import read_text
 from hops.distributions import Distribution, generator
 from hops.errors import UnitError, UsageError
 from hops.faults.inventory import Inventory, Site, targets
 from hops.faults.models import FaultModel
-from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, is_factor, read_text
+from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, is_factor
 from hops.units import format_time, parse_time
 
 NANOSECONDS = 1_000_000_000
@@ -98,7 +99,7 @@ def load_availability(path: Path | str, inventory: Inventory) -> FaultPlan:
     skipped. A node whose first event is `add` is down until then. Raises UsageError with file and line.
     """
     path = Path(path)
-    lines = read_text(path, expected="lines of time,add|remove,node").splitlines()
+    lines = read_text(path, error=UsageError, expected="lines of time,add|remove,node").splitlines()
     since: dict[str, int | None] = {}  # by node: down since then; None: it is up
     sites: dict[str, Site] = {}
     faults: list[Fault] = []
