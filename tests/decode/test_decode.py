@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hops.decode.decode import Source, decode, decode_json, from_json, read, read_lines, read_text
+from hops.decode.decode import Where, decode, decode_json, from_json, read, read_lines, read_text
 from hops.decode.quantities import Bytes, Seconds
 from hops.errors import CatalogError, TraceError, UsageError
 
@@ -45,7 +45,7 @@ GOOD = {"name": "mine", "wheels": [{"radius": 1, "spokes": 20}, {"radius": 2.5, 
 
 
 def test_what_fits_becomes_the_value():
-    bicycle = decode(Bicycle, {**GOOD, "load": "2 KiB", "brake": "1.5 ms", "range": [3, 4]}, Source(name="here"))
+    bicycle = decode(Bicycle, {**GOOD, "load": "2 KiB", "brake": "1.5 ms", "range": [3, 4]}, Where(name="here"))
     assert bicycle == Bicycle(
         name="mine",
         wheels=(Wheel(radius=1.0, spokes=20), Wheel(radius=2.5, spokes=30, colour=Colour.BLUE)),
@@ -84,7 +84,7 @@ def test_what_fits_becomes_the_value():
 )
 def test_what_does_not_fit_is_said_with_what_was_got_and_expected(change, message):
     with pytest.raises(UsageError) as caught:
-        decode(Bicycle, {**GOOD, **change}, Source(name="here"))
+        decode(Bicycle, {**GOOD, **change}, Where(name="here"))
     assert any(line.startswith(f"here: {message}") for line in str(caught.value).splitlines()), str(caught.value)
 
 
@@ -150,12 +150,12 @@ def test_yaml_faults_are_said_beside_those_of_the_form(tmp_path):
 )
 def test_bombs_are_refused(text):
     with pytest.raises(TraceError, match=r"^line\.jsonl:(7|7:3): is not JSON"):
-        from_json(text, Source(name="line.jsonl", line=7, error=TraceError))
+        from_json(text, Where(name="line.jsonl", line=7, error=TraceError))
 
 
 def test_long_lists_of_complaints_are_cut():
     with pytest.raises(UsageError) as caught:
-        decode(tuple[int, ...], ["x"] * 80, Source(name="here"))
+        decode(tuple[int, ...], ["x"] * 80, Where(name="here"))
     lines = str(caught.value).splitlines()
     assert (len(lines), lines[-1]) == (51, "... and 30 more")
 
@@ -189,5 +189,5 @@ def test_json_that_is_no_yaml_is_read_all_the_same(odd):
     """Then messages stand at the file itself, or, had it been YAML, at their place."""
     text = f'{{"name": 3, "wheels": [], "bell": false, "parts": {{{odd}: null}}}}'
     with pytest.raises(UsageError) as caught:
-        decode_json(Bicycle, text.replace("\t", "\\t"), Source(name="here"))
+        decode_json(Bicycle, text.replace("\t", "\\t"), Where(name="here"))
     assert re.match(r"here(:1:10)?: name: got 3, expected text", str(caught.value))

@@ -65,7 +65,7 @@ GOOD = {"kind": "stop", "target": "a", "start_ns": 1, "end_ns": 2}
             '{"format": "hops-faults/9", "faults": []}',
             "plan.json:1:12: format: got 'hops-faults/9', expected hops-faults/1",
         ),
-        ([3], "plan.json:1:41: faults[0]: got 3, expected a mapping"),
+        ([3], "plan.json:1:40: faults[0]: got 3, expected a mapping"),
         ([{**GOOD, "when": 1}], "faults[0].when: unknown key, expected one of kind, target"),
         ([GOOD, {"kind": "stop", "target": "a", "start_ns": 1}], "faults[1].end_ns: missing; add it"),
         ([{**GOOD, "kind": "die"}], "faults[0].kind: got 'die', expected one of stop, slow, link-slow, link-down"),

@@ -67,7 +67,7 @@ class Document:
         """The part of the path that is written down: `{name: x}` may stand there as `x` alone."""
         data = self.data
         for depth, part in enumerate(path):
-            if not isinstance(data, dict | tuple | list):
+            if not isinstance(data, dict if isinstance(part, str) else tuple | list):
                 return path[:depth]
             inside = data if isinstance(data, dict) else dict(enumerate(data))
             if part not in inside:
@@ -86,13 +86,14 @@ def dotted(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def parse(text: str, *, name: str, line: int = 1) -> Document:
+def parse(text: str, *, name: str, line: int = 1, fix: str = "") -> Document:
     """Read one YAML 1.2 document. Never raises: what is wrong stands in `complaints`.
 
     Args:
         text: the document.
         name: what places start with, such as the file's name.
         line: the number of its first line.
+        fix: what to do about an empty one.
     """
     top = Position.at(name, line, 1)
     try:
@@ -100,7 +101,7 @@ def parse(text: str, *, name: str, line: int = 1) -> Document:
         yaml.composer.warn_double_anchors = False  # YAML lets a later anchor take the name of an earlier one
         node = yaml.compose(text)
         if node is None:
-            return _refused(top, "the document is empty, expected a mapping; `hops init` writes a starter")
+            return _refused(top, f"the document is empty, expected a mapping{fix}")
         reader = YamlReader(name, line)
         data = reader.read(node, (), ())
     except MarkedYAMLError as error:

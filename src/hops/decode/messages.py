@@ -69,8 +69,8 @@ def alternatives(kind: Any) -> Iterator[Any]:
 
 def records_in(kind: Any) -> list[type]:
     """The sections and dataclasses among the alternatives of a type."""
-    classes = [each for each in alternatives(kind) if isinstance(each, type) and get_origin(each) is None]
-    return [each for each in classes if issubclass(each, Section) or is_dataclass(each)]
+    classes = [get_origin(each) or each for each in alternatives(kind)]
+    return [each for each in classes if isinstance(each, type) and (issubclass(each, Section) or is_dataclass(each))]
 
 
 def _tagged(kind: Any, tag: str) -> Any:
@@ -143,7 +143,9 @@ def _follows(error: ErrorDetails) -> bool:
 
 def _complaint(error: ErrorDetails, root: Any) -> Complaint:
     loc = error["loc"]
-    path = tuple(part for part in loc if not is_tag(part))
+    path = tuple(part for part in loc if not is_tag(part) and part != "[key]")
+    if loc[-1:] == ("[key]",):
+        return Complaint(path=path, what=_wrong_value(error), at_key=True)
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return Complaint(path=path, what=_unknown_key(str(loc[-1]), tuple(keys_at(root, loc[:-1]))), at_key=True)
     if error["type"] == "missing":

@@ -60,6 +60,11 @@ def _plain_number(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
+def quantity(dimension: Dimension) -> BeforeValidator:
+    """The reader of a field that has a unit of its own."""
+    return _reader(dimension.parse)
+
+
 Bytes = Annotated[int, _reader(parse_bytes), _writer(BYTES), _quantity_schema(BYTES)]
 Bandwidth = Annotated[float, _reader(BANDWIDTH.parse), Field(gt=0), _writer(BANDWIDTH), _quantity_schema(BANDWIDTH)]
 Seconds = Annotated[float, _reader(TIME.parse), _writer(TIME), _quantity_schema(TIME)]

@@ -66,7 +66,7 @@ class Fault:
             )
         if not is_factor(self.kind, self.factor):
             needed = {FaultKind.SLOW: "more than 1", FaultKind.LINK_SLOW: "more than 0 and less than 1"}
-            expected = needed[self.kind] if self.kind in needed else "1 or none"
+            expected = needed.get(self.kind, "1 or none")
             raise UsageError(f"factor: got {self.factor:g}, expected {expected} for {self.kind}")
 
     @property

@@ -120,6 +120,7 @@ _HARMLESS = frozenset(
         "microbatch_size",
     }
 )
+_STARTER = "; `hops init` writes a starter"
 _OPTIONAL = frozenset(key for key, field in Spec.model_fields.items() if not field.is_required())  # may be left empty
 
 
@@ -140,7 +141,7 @@ def loads(
     text: str, *, name: str = "spec", overrides: Sequence[str] = (), folder: str | os.PathLike[str] = "."
 ) -> Spec:
     """Read a spec from text. `name` stands for the file in messages. Raises SpecError, as `load` does."""
-    document = override(parse(text, name=name), overrides)
+    document = override(parse(text, name=name, fix=_STARTER), overrides)
     return checked(document, folder, left_open(document))
 
 
@@ -157,7 +158,7 @@ def checked(document: Document, folder: str | os.PathLike[str], known: Iterable[
 def read_document(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Document:
     """The document of a spec file, with overrides, not judged yet. Raises SpecError if the file cannot be read."""
     file = File(path)
-    return override(parse(_read(file), name=str(file)), overrides)
+    return override(parse(_read(file), name=str(file), fix=_STARTER), overrides)
 
 
 def _read(file: File) -> str:
@@ -176,7 +177,7 @@ def _nearby(file: File) -> str:
     if file.is_dir():
         return f"; name a file in it, such as {file / names[0]}" if names else "; name a file"
     near = get_close_matches(file.name, names, n=1)
-    return f"; did you mean {folder / near[0]}?" if near else "; `hops init` writes a starter"
+    return f"; did you mean {folder / near[0]}?" if near else _STARTER
 
 
 def _validate(document: Document, folder: str) -> tuple[Spec | None, list[Complaint]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, Strict
 
-from hops.decode.decode import Source, decode, read, read_lines
+from hops.decode.decode import Where, decode, read, read_lines
 from hops.decode.quantities import Several
 from hops.errors import UsageError
 from hops.program.shape import Shape
@@ -128,4 +128,4 @@ def read_profiles(path: Path) -> list[NamedProfile]:
 
 def profile_from_json(where: str, value: object) -> NamedProfile:
     """A profile from a parsed JSON object; `where` begins every message. Raises UsageError."""
-    return decode(WrittenProfile, value, Source(name=where)).named()
+    return decode(WrittenProfile, value, Where(name=where)).named()
