@@ -159,8 +159,8 @@ def test_a_wrong_row_is_named_with_its_line(tmp_path, line, message):
             f"# {json.dumps(NEEDED | {'source': 'guessed'})}",
             r":1:14: source: got 'guessed', expected one of simulated, measured",
         ),
-        (f"# {json.dumps(NEEDED | {'num_microbatches': 2**31})}", r":1:45: num_microbatches: got 2147483648, exp"),
-        (f"# {json.dumps(NEEDED | {'devices': 'x'})}", r":1:86: devices: got 'x', expected a list"),
+        (f"# {json.dumps(NEEDED | {'num_microbatches': 2**31})}", r":1:46: num_microbatches: got 2147483648, exp"),
+        (f"# {json.dumps(NEEDED | {'devices': 'x'})}", r":1:82: devices: got 'x', expected a list"),
         (
             f"# {json.dumps({'source': 'measured'})}",
             r":1:3: num_microbatches: missing; add it\n.*rank_of_stage: missing",

@@ -242,7 +242,7 @@ def report(document: Document, found: Iterable[Complaint]) -> str:
     """All complaints, one a line, in the order of the file; the first fifty if there are more."""
     placed = [(each.place or document.place(each.path, at_key=each.at_key), each) for each in found]
     placed.sort(key=lambda pair: pair[0].order)
-    lines = [f"{place.text}: {_said(document, each)}" for place, each in placed[:_MOST_SHOWN]]
+    lines = [f"{place.text and f'{place.text}: '}{_said(document, each)}" for place, each in placed[:_MOST_SHOWN]]
     more = len(placed) - _MOST_SHOWN
     return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
 

@@ -1,7 +1,7 @@
 """A YAML document as plain data, with the position of every key and value, and everything that is wrong with it."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -56,6 +56,13 @@ class Document:
     keys: dict[Path, Position] = field(default_factory=dict)
     complaints: tuple[Complaint, ...] = ()
 
+    @classmethod
+    def of(cls, data: object) -> "Document":
+        """Plain data of the program itself: dicts, lists or tuples, and scalars. Messages name paths alone."""
+        found: list[Complaint] = []
+        plain = _plain(data, (), found)
+        return cls(data=plain, values={(): Position(text="", order=(0, 0))}, complaints=tuple(found))
+
     def place(self, path: Path, *, at_key: bool = False) -> Position:
         """Place of the path, or of the nearest thing around it that is written down."""
         places = self.keys if at_key and path in self.keys else self.values
@@ -78,6 +85,24 @@ class Document:
 
 class _TooMuchError(Exception):
     """The document is too large or too deep to be meant."""
+
+
+def _plain(data: object, path: Path, found: list[Complaint]) -> Any:
+    """The data as a document has it; what cannot stand in one is complained about."""
+    if len(path) > _DEEPEST:
+        found.append(Complaint(path=path[:1], what=f"deeper than {_DEEPEST} levels, expected plain data"))
+    elif isinstance(data, Mapping):
+        named = {key: each for key, each in data.items() if isinstance(key, str)}
+        strangers = (key for key in data if not isinstance(key, str))
+        found += [Complaint(path=path, what=f"got {shown(key)} as a key, expected a name") for key in strangers]
+        return {key: _plain(each, (*path, key), found) for key, each in named.items()}
+    elif isinstance(data, list | tuple):
+        return tuple(_plain(each, (*path, index), found) for index, each in enumerate(data))
+    elif data is None or isinstance(data, str | int | float | bool):
+        return data
+    else:
+        found.append(Complaint(path=path, what=f"got {shown(data)}, expected text, a number, a list or a mapping"))
+    return None
 
 
 def dotted(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -46,17 +46,22 @@ def _apply(document: Document, text: str) -> Document:
     try:
         path, value = _split(text)
         read = parse(value, name=place.text) if value.strip() else Document(data=None)
-        data = _changed(document.data, path, 0, read.data)
+        return _put(document, path, read, place)
     except _WrongOverrideError as error:
         wrong = Complaint(path=(), what=str(error), place=place)
         return replace(document, complaints=(*document.complaints, wrong))
-    own = tuple(Complaint(path=path, what=each.what, place=place) for each in read.complaints)
+
+
+def _put(document: Document, path: Path, value: Document, place: Position) -> Document:
+    """The document with another value at the path; all of it stands at the place. Raises _WrongOverrideError."""
+    data = _changed(document.data, path, 0, value.data)
+    own = tuple(Complaint(path=(*path, *each.path), what=each.what, place=place) for each in value.complaints)
     replaced = {at: there for at, there in document.values.items() if at[: len(path)] != path}
-    inner = {(*path, *at): place for at in read.values}
+    inner = {(*path, *at): place for at in value.values}
     return Document(
         data=data,
         values={**replaced, **_above(path, replaced, place), **inner, path: place},
-        keys={**document.keys, **{(*path, *at): place for at in read.keys}, path: place},
+        keys={**document.keys, **{(*path, *at): place for at in value.keys}, path: place},
         complaints=(*_still_there(document, path), *own),
     )
 
@@ -74,16 +79,23 @@ def _still_there(document: Document, path: Path) -> tuple[Complaint, ...]:
 
 def _split(text: str) -> tuple[Path, str]:
     left, equals, value = text.partition("=")
+    try:
+        return _path(left.strip() if equals else ""), value
+    except _WrongOverrideError:
+        what = "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
+        raise _WrongOverrideError(what) from None
+
+
+def _path(text: str) -> Path:
+    """The path of a key as messages write it. Raises _WrongOverrideError."""
     parts: list[str | int] = []
-    for word in left.strip().split("."):
+    for word in text.split("."):
         match = _PART.fullmatch(word)
-        if match is None or not equals:
-            raise _WrongOverrideError(
-                "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
-            )
+        if match is None:
+            raise _WrongOverrideError("expected a path, such as hardware.nodes[0].count")
         name, indices = match.groups()
         parts += [name, *map(int, re.findall(r"\d+", indices))]
-    return tuple(parts), value
+    return tuple(parts)
 
 
 def _changed(data: Any, path: Path, depth: int, value: Any) -> Any:
@@ -142,6 +154,32 @@ def loads(
 ) -> Spec:
     """Read a spec from text. `name` stands for the file in messages. Raises SpecError, as `load` does."""
     document = override(parse(text, name=name, fix=_STARTER), overrides)
+    return checked(document, folder, left_open(document))
+
+
+def from_dict(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Spec:
+    """A spec from plain data, checked like a file: `{"pipeline": {...}, "hardware": {...}}`.
+
+    Args:
+        data: dicts, lists or tuples, text, numbers, booleans and None; quantities are text with their unit.
+        folder: where files that the spec names are looked for.
+
+    Raises SpecError with every problem, one a line: `path.to.key: what`.
+    """
+    document = Document.of(data)
+    return checked(document, folder, left_open(document))
+
+
+def changed(spec: Spec, changes: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Spec:
+    """The spec with other values at some paths; see `Spec.with_`."""
+    document = Document.of(spec.model_dump(mode="json", exclude_unset=True))
+    for key, value in changes.items():
+        place = Position(text="", order=(1, 0))
+        try:
+            document = _put(document, _path(key), Document.of(value), place)
+        except _WrongOverrideError as error:
+            wrong = Complaint(path=(), what=f"{key}: {error}", place=place)
+            document = replace(document, complaints=(*document.complaints, wrong))
     return checked(document, folder, left_open(document))
 
 
