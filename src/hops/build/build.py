@@ -37,6 +37,9 @@ class Setup:
         """Where the spec is far outside of what its profile was fitted on."""
         return scope_warnings(self.spec, self.cluster)
 
+    def __repr__(self) -> str:
+        return f"<Setup of {self.spec!r}: {self.shape.num_stages} stages on {self.shape.num_ranks} ranks>"
+
     def scheduler(self) -> Scheduler:
         """A new scheduler, not configured yet."""
         return self.spec.pipeline.schedule.make()
