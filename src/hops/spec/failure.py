@@ -19,7 +19,6 @@ from hops.decode.quantities import (
     Bytes,
     Flag,
     Index,
-    InputFile,
     Name,
     Probability,
     Seconds,
@@ -31,6 +30,7 @@ from hops.errors import UsageError
 from hops.faults.models import FAULT_MODELS, FaultModel, Fixed, Renewal, Share
 from hops.faults.plan import FaultKind
 from hops.faults.presets import PRESETS
+from hops.spec.context import InputFile
 from hops.spec.distributions import ConstantForm, Factors, Time
 from hops.units import shown
 
