@@ -64,8 +64,8 @@ def test_every_type_of_a_verbs_signature_is_exported():
 
 def test_a_verb_stays_a_verb_beside_the_room_of_its_name():
     code = (
-        "import hops, hops.build.run, hops.search.search, hops.calibrate.calibrate; from hops.search.search import Result; "
-        "from hops.search import iterations_for; from hops import search; "
+        "import hops, hops.build.run, hops.search.search, hops.calibrate.calibrate; "
+        "from hops.search.search import Result; from hops.search import iterations_for; from hops import search; "
         "print(hops.search.__name__, hops.calibrate.__module__, search is hops.search)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
