@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import is_dataclass
+from pathlib import Path
 
 import pytest
 
@@ -104,3 +105,11 @@ def test_an_open_spec_from_data_is_judged_by_paths():
     data = {"pipeline": {"model": "gpt2", "microbatches": [4, 0]}, "hardware": {"nodes": [{"devices": ["l4"]}]}}
     with pytest.raises(hops.HopsError, match=r"^pipeline\.microbatches: got 0, expected at least 1"):
         hops.plan(data)
+
+
+def test_the_reference_page_is_what_the_docstrings_say():
+    root = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, root / "tools/api_page.py"], capture_output=True, text=True, check=True)
+    assert (root / "docs/reference/api.md").read_text(encoding="utf-8") == done.stdout, (
+        "run: python tools/api_page.py > docs/reference/api.md"
+    )

@@ -7,6 +7,7 @@ from hops.build.costs import build_costs
 from hops.build.expected import build_profile
 from hops.build.faults import build_faults
 from hops.build.figures import scope_warnings
+from hops.build.length import check_length
 from hops.build.network import build_network
 from hops.cost.base import CostModel
 from hops.engine.settings import P2P, RunSettings
@@ -54,13 +55,15 @@ def build(spec: Spec) -> Setup:
     network = build_network(spec, shape, cluster, costs)
     p2p = P2P(spec.pipeline.p2p)
     devices = [cluster.device(each) for each in placement]
+    profile = build_profile(shape, costs, network, devices, blocking=p2p is not P2P.OVERLAPPED)
+    check_length(spec, profile)
     return Setup(
         spec=spec,
         shape=shape,
         cluster=cluster,
         costs=costs,
         network=network,
-        profile=build_profile(shape, costs, network, devices, blocking=p2p is not P2P.OVERLAPPED),
+        profile=profile,
         settings=RunSettings(
             iterations=spec.simulation.iterations,
             seed=spec.simulation.seed,

@@ -183,8 +183,7 @@ def _wrong_value(error: ErrorDetails) -> str:
         return _not_among(error["input"], str(context["expected"]))
     for bound, words in (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than")):
         if bound in context:
-            limit = context[bound]
-            return f"got {got}, expected {words} {limit if limit % 1 or abs(limit) > 1e9 else int(limit)}"
+            return f"got {got}, expected {words} {context[bound]}"
     if kind == "string_too_short":
         return "got an empty text, expected a name"
     if kind == "too_short":
