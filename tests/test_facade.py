@@ -88,8 +88,8 @@ def test_results_show_themselves_in_a_line(folder):
     for thing in (spec, run, run.setup, run.trace, hops.read_trace("run.csv").trace):
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 120
-        assert repr(thing).startswith(f"<{type(thing).__name__} ")
-    assert repr(run.setup) == "<Setup of <Spec 1f1b, 8 microbatches, 4 h100>: 4 stages on 4 ranks>"
+        assert repr(thing).startswith(f"{type(thing).__name__}(")
+    assert repr(run) == "SimulatedRun(1f1b, 4 ranks, 3 iterations, 336 rows)"
     assert is_dataclass(run)
 
 

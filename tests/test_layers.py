@@ -24,7 +24,6 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # Arrows that still point upward; each goes with the rewrite of its room, and none may be added.
 LEFT = {
     ("engine", "schedules"),
-    ("program", "timing"),
     ("search", "schedules"),
 }
 ROOT = Path(hops.__file__).parent

@@ -11,7 +11,7 @@ Every verb is a function of this module. A spec says what runs where; it comes f
 ...     "hardware": {"nodes": [{"devices": ["h100", "h100", "h100", "h100"]}]},
 ... })
 >>> spec
-<Spec 1f1b, 8 microbatches, 4 h100>
+Spec(1f1b, 8 microbatches, 4 h100)
 >>> run = hops.simulate(spec)
 >>> summary = hops.summarize(run)
 >>> round(summary.iteration_time.mean_ms)
@@ -30,9 +30,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hops.build.build import Setup
     from hops.build.compare import Compared
     from hops.build.run import SimulatedRun
+    from hops.build.setup import Setup
     from hops.calibrate.validate import Validation
     from hops.cost.profile import HardwareProfile
     from hops.diagnose.what_if import WhatIf
@@ -61,7 +61,7 @@ _TYPES = {  # where the types that verbs take and give live; loaded when they ar
     "Program": "hops.program.program",
     "Result": "hops.search.search",
     "RunFacts": "hops.metrics.summary",
-    "Setup": "hops.build.build",
+    "Setup": "hops.build.setup",
     "SimulatedRun": "hops.build.run",
     "Spec": "hops.spec.spec",
     "StageCosts": "hops.timing.stage_costs",
@@ -140,7 +140,7 @@ def load(path: "File", overrides: Sequence[str] = ()) -> "Spec":
     """Read a spec file; `overrides` such as `pipeline.microbatches=16` are applied in order.
 
     >>> hops.load("spec.yaml", ["pipeline.microbatches=16"])
-    <Spec 1f1b, 16 microbatches, 4 h100>
+    Spec(1f1b, 16 microbatches, 4 h100)
 
     Raises SpecError with every problem of the file, one a line: `file:line:column: path.to.key: what`.
     """
@@ -153,7 +153,7 @@ def loads(text: str, *, name: str = "spec", overrides: Sequence[str] = (), folde
     r"""Read a spec from YAML text. `name` stands for the file in messages, `folder` is where its files are.
 
     >>> hops.loads("pipeline: {model: gpt2, microbatches: 4}\nhardware: {nodes: [{devices: [l4, l4]}]}")
-    <Spec 1f1b, 4 microbatches, 2 l4>
+    Spec(1f1b, 4 microbatches, 2 l4)
 
     Raises SpecError as `load` does.
     """
@@ -172,7 +172,7 @@ def from_dict(data: Mapping[str, Any], *, folder: "File" = ".") -> "Spec":
     One value or several are changed by `spec.with_`, checked as well:
 
     >>> spec.with_({"pipeline.schedule": "zb_h1", "hardware.interconnect": {"bandwidth": "100 Gbit/s"}})
-    <Spec zb_h1, 8 microbatches, 4 h100>
+    Spec(zb_h1, 8 microbatches, 4 h100)
     """
     from hops.spec.load import from_dict as read
 
@@ -197,7 +197,7 @@ def simulate(spec: "Spec", *, on_iteration: Callable[[int], None] | None = None)
     """Run a spec. `on_iteration` is called with the number of every finished iteration.
 
     >>> hops.simulate(spec)
-    <SimulatedRun of 1f1b: 4 ranks, 3 iterations, 336 rows>
+    SimulatedRun(1f1b, 4 ranks, 3 iterations, 336 rows)
 
     Raises DoesNotFitError before it runs if memory is too small, StalledError if ranks wait for each other for ever,
     JobFailedError if a link is down for longer than the transport waits.
@@ -274,7 +274,7 @@ def plan(
     ...     "hardware": {"nodes": [{"devices": ["h100", "l4"]}]},
     ... }, budget="0.2 s", top=1)
     >>> report.plans[0].spec
-    <Spec 1f1b, 8 microbatches, 1 h100, 1 l4>
+    Spec(1f1b, 8 microbatches, 1 h100, 1 l4)
 
     Raises DoesNotFitError with the proof if nothing fits, UsageError if nothing is open.
     """
@@ -297,13 +297,13 @@ def search(costs: "Spec | StageCosts", *, budget: str = "0.5 s", seed: int = 0) 
 
     Raises DoesNotFitError if one microbatch does not fit.
     """
-    from hops.build.build import build as make
+    from hops.build.setup import build as make
     from hops.search.search import iterations_for
     from hops.search.search import search as arrange
     from hops.timing.stage_costs import StageCosts
     from hops.units import parse_time
 
-    profile = costs if isinstance(costs, StageCosts) else make(costs).profile
+    profile = costs if isinstance(costs, StageCosts) else make(costs).expected
     return arrange(profile, iterations=iterations_for(parse_time(budget), profile), seed=seed)
 
 
@@ -323,7 +323,7 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
 
     Raises UsageError for numbers that make no sense, DoesNotFitError as `simulate` does.
     """
-    from hops.build.build import build as make
+    from hops.build.setup import build as make
     from hops.fleet.result import summarize_lives
     from hops.fleet.study import prepare
     from hops.planner.replanned import replanned

@@ -98,7 +98,7 @@ class WrittenProfile:
             blocking=self.blocking,
             activation_bytes=self.activation_bytes,
             kept_for_weight_bytes=self.kept_for_weight_bytes,
-            memory_bytes=self.memory_bytes,
+            budget_bytes=self.memory_bytes,
         )
         return NamedProfile(name=self.name, profile=profile)
 

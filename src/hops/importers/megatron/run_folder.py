@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from hops.build.build import LinkBenchmark, RunInputs
+from hops.build.setup import LinkBenchmark, RunInputs
 from hops.decode.decode import Where, decode_json, opened, read_text
 from hops.decode.quantities import Positive
 from hops.errors import TraceError
