@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import is_dataclass
+from pathlib import Path
 
 import pytest
 
@@ -65,8 +66,7 @@ def test_every_type_of_a_verbs_signature_is_exported():
 def test_a_verb_stays_a_verb_beside_the_room_of_its_name():
     code = (
         "import hops, hops.build.run, hops.search.search, hops.calibrate.calibrate; "
-        "from hops.search.search import Result; "
-        "from hops.search import iterations_for; from hops import search; "
+        "from hops.search.search import Result; from hops.search import iterations_for; from hops import search; "
         "print(hops.search.__name__, hops.calibrate.__module__, search is hops.search)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -88,8 +88,8 @@ def test_results_show_themselves_in_a_line(folder):
     for thing in (spec, run, run.setup, run.trace, hops.read_trace("run.csv").trace):
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 120
-        assert repr(thing).startswith(f"<{type(thing).__name__} ")
-    assert repr(run.setup) == "<Setup of <Spec 1f1b, 8 microbatches, 4 h100>: 4 stages on 4 ranks>"
+        assert repr(thing).startswith(f"{type(thing).__name__}(")
+    assert repr(run) == "SimulatedRun(1f1b, 4 ranks, 3 iterations, 336 rows)"
     assert is_dataclass(run)
 
 
@@ -105,3 +105,11 @@ def test_an_open_spec_from_data_is_judged_by_paths():
     data = {"pipeline": {"model": "gpt2", "microbatches": [4, 0]}, "hardware": {"nodes": [{"devices": ["l4"]}]}}
     with pytest.raises(hops.HopsError, match=r"^pipeline\.microbatches: got 0, expected at least 1"):
         hops.plan(data)
+
+
+def test_the_reference_page_is_what_the_docstrings_say():
+    root = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, root / "tools/api_page.py"], capture_output=True, text=True, check=True)
+    assert (root / "docs/reference/api.md").read_text(encoding="utf-8") == done.stdout, (
+        "run: python tools/api_page.py > docs/reference/api.md"
+    )

@@ -11,7 +11,7 @@ Every verb is a function of this module. A spec says what runs where; it comes f
 ...     "hardware": {"nodes": [{"devices": ["h100", "h100", "h100", "h100"]}]},
 ... })
 >>> spec
-<Spec 1f1b, 8 microbatches, 4 h100>
+Spec(1f1b, 8 microbatches, 4 h100)
 >>> run = hops.simulate(spec)
 >>> summary = hops.summarize(run)
 >>> round(summary.iteration_time.mean_ms)
@@ -140,7 +140,7 @@ def load(path: "File", overrides: Sequence[str] = ()) -> "Spec":
     """Read a spec file; `overrides` such as `pipeline.microbatches=16` are applied in order.
 
     >>> hops.load("spec.yaml", ["pipeline.microbatches=16"])
-    <Spec 1f1b, 16 microbatches, 4 h100>
+    Spec(1f1b, 16 microbatches, 4 h100)
 
     Raises SpecError with every problem of the file, one a line: `file:line:column: path.to.key: what`.
     """
@@ -153,7 +153,7 @@ def loads(text: str, *, name: str = "spec", overrides: Sequence[str] = (), folde
     r"""Read a spec from YAML text. `name` stands for the file in messages, `folder` is where its files are.
 
     >>> hops.loads("pipeline: {model: gpt2, microbatches: 4}\nhardware: {nodes: [{devices: [l4, l4]}]}")
-    <Spec 1f1b, 4 microbatches, 2 l4>
+    Spec(1f1b, 4 microbatches, 2 l4)
 
     Raises SpecError as `load` does.
     """
@@ -172,7 +172,7 @@ def from_dict(data: Mapping[str, Any], *, folder: "File" = ".") -> "Spec":
     One value or several are changed by `spec.with_`, checked as well:
 
     >>> spec.with_({"pipeline.schedule": "zb_h1", "hardware.interconnect": {"bandwidth": "100 Gbit/s"}})
-    <Spec zb_h1, 8 microbatches, 4 h100>
+    Spec(zb_h1, 8 microbatches, 4 h100)
     """
     from hops.spec.load import from_dict as read
 
@@ -197,7 +197,7 @@ def simulate(spec: "Spec", *, on_iteration: Callable[[int], None] | None = None)
     """Run a spec. `on_iteration` is called with the number of every finished iteration.
 
     >>> hops.simulate(spec)
-    <SimulatedRun of 1f1b: 4 ranks, 3 iterations, 336 rows>
+    SimulatedRun(1f1b, 4 ranks, 3 iterations, 336 rows)
 
     Raises DoesNotFitError before it runs if memory is too small, StalledError if ranks wait for each other for ever,
     JobFailedError if a link is down for longer than the transport waits.
@@ -274,7 +274,7 @@ def plan(
     ...     "hardware": {"nodes": [{"devices": ["h100", "l4"]}]},
     ... }, budget="0.2 s", top=1)
     >>> report.plans[0].spec
-    <Spec 1f1b, 8 microbatches, 1 h100, 1 l4>
+    Spec(1f1b, 8 microbatches, 1 h100, 1 l4)
 
     Raises DoesNotFitError with the proof if nothing fits, UsageError if nothing is open.
     """

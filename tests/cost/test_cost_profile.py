@@ -72,20 +72,11 @@ def damaged(old, new):
         (damaged("turn_s:", "pause_s:"), "51:67: messages.pause_s: unknown key, expected one of nic_efficiency"),
         (damaged("gap:", "gup:"), "122:1: gup: unknown key; did you mean gap?"),
         (damaged("base_s: ", "base_s: x"), "122:15: gap.base_s: got 'x0.001992475', expected a number"),
-        (
-            damaged("dispatch_lag: 0.2551368", "dispatch_lag: []"),
-            "46:17: code.dispatch_lag: got a list, expected a num",
-        ),
+        (damaged("dispatch_lag: 0.2551368", "dispatch_lag: []"), "46:17: code.dispatch_lag: got a list, exp"),
         (damaged("hidden: [768, 2048]", "hidden: [2048, 768]"), "5:3: scope: hidden of a profile's scope must rise"),
         (damaged("hosts: [g5.2xlarge]", "hosts: []"), "26:12: devices.a10g.hosts: got 0 entries, expected at least 1"),
-        (
-            damaged("gemm_efficiency: 0.8660066", "gemm_efficiency: 0"),
-            "devices.a10g.gemm_efficiency: got 0, expected more",
-        ),
-        (
-            damaged("message_s: 0.0009027197", "message_s: -1"),
-            "hosts.g5.2xlarge.message_s: got -1, expected at least 0",
-        ),
+        (damaged("gemm_efficiency: 0.8660066", "gemm_efficiency: 0"), "devices.a10g.gemm_efficiency: got 0, exp"),
+        (damaged("message_s: 0.0009027197", "message_s: -1"), "hosts.g5.2xlarge.message_s: got -1, expected"),
         (damaged("message_s: 0.0009027197", "message_s: .inf"), ": got .inf, expected a finite number"),
     ],
 )

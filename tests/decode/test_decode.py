@@ -191,3 +191,13 @@ def test_json_that_is_no_yaml_is_read_all_the_same(odd):
     with pytest.raises(UsageError) as caught:
         decode_json(Bicycle, text.replace("\t", "\\t"), Where(name="here"))
     assert re.match(r"here(:1:10)?: name: got 3, expected text", str(caught.value))
+
+
+def test_a_file_of_samples_that_never_ends_is_refused_at_its_place():
+    from hops.errors import SpecError
+    from hops.spec.load import from_dict
+
+    times = {"forward": {"distribution": "empirical", "file": "/dev/zero"}, "backward": "1 ms"}
+    spec = {"pipeline": {"stage_times": times, "microbatches": 1}, "hardware": {"nodes": [{"devices": ["l4"]}]}}
+    with pytest.raises(SpecError, match=r"^pipeline.stage_times.forward: /dev/zero: got more than 20000000 bytes"):
+        from_dict(spec)

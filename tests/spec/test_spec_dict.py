@@ -131,4 +131,4 @@ def test_files_beside_the_spec_are_still_found(tmp_path):
 
 
 def test_a_spec_shows_itself_in_a_line():
-    assert repr(loads(TEXT)) == "<Spec 1f1b, 8 microbatches, 4 h100>"
+    assert repr(loads(TEXT)) == "Spec(1f1b, 8 microbatches, 4 h100)"

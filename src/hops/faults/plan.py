@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from hops.decode.decode import LARGEST_DATA, read
+from hops.decode.decode import LARGEST_DATA, Where, decode_json, read_text
 from hops.decode.quantities import Instant, Name
 from hops.errors import UsageError
 from hops.files import atomic_write
@@ -159,7 +159,8 @@ def plan_to_json(plan: FaultPlan) -> str:
 def load_plan(path: Path | str) -> FaultPlan:
     """Read a plan. Raises UsageError with everything that is wrong: place, fault, and what is expected."""
     expected = "a plan that `hops faults draw` wrote"
-    return FaultPlan.of(read(PlanFile, path, expected=expected, largest=LARGEST_DATA).faults)
+    text = read_text(Path(path), error=UsageError, expected=expected, largest=LARGEST_DATA)
+    return FaultPlan.of(decode_json(PlanFile, text, Where(name=str(path))).faults)
 
 
 def _entry(fault: Fault) -> dict[str, Any]:

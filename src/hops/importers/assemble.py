@@ -103,12 +103,13 @@ class Checks:
         if not len(rows):
             return keep
         ranks = sorted(set(self._rank_of_stage))
-        seen = np.zeros((len(self._numbers), max(ranks) + 1), dtype=bool)
-        seen[self._index[rows], table["rank"][rows]] = True
+        rows = rows[np.isin(table["rank"][rows], ranks)]
+        seen = np.zeros((len(self._numbers), len(ranks)), dtype=bool)
+        seen[self._index[rows], np.searchsorted(ranks, table["rank"][rows])] = True
         there = np.zeros(len(self._numbers), dtype=bool)
         there[self._index[keep]] = True
-        for index in np.flatnonzero(there & ~seen[:, ranks].all(axis=1)).tolist():
-            rank = next(rank for rank in ranks if not seen[index, rank])
+        for index in np.flatnonzero(there & ~seen.all(axis=1)).tolist():
+            rank = ranks[int(np.argmin(seen[index]))]
             keep = self._incomplete(index, keep, rank, "no optimizer step, where other ranks or iterations have one")
         return keep
 

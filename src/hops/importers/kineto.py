@@ -87,7 +87,7 @@ def _load(file: Path) -> Mapping[str, Any]:
     try:
         raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         profile = json.loads(raw)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, RecursionError) as error:
         raise TraceError(
             f"{file}: cannot be read as a profile: {error}; expected whole JSON: record it again"
         ) from error

@@ -44,7 +44,7 @@ class Plan:
     limit: str
 
     def __repr__(self) -> str:
-        return f"<Plan {self.spec!r}: {1e3 * self.seconds:.3f} ms an iteration>"
+        return f"Plan({self.spec!r}, {1e3 * self.seconds:.3f} ms an iteration)"
 
     @property
     def seconds(self) -> float:
@@ -110,7 +110,7 @@ class PlanReport:
     effort: Effort
 
     def __repr__(self) -> str:
-        return f"<PlanReport by {self.objective}: {len(self.plans)} plans, no iteration below {self.bound_ms:.3f} ms>"
+        return f"PlanReport({self.objective}, {len(self.plans)} plans, no iteration below {self.bound_ms:.3f} ms)"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `hops plan --json` prints it."""

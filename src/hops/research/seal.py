@@ -2,7 +2,7 @@
 
 The kernel enforces it (also against root, chmod, renaming, ptrace and links within the file system), and it cannot be
 undone. Landlock grants by folder and never excludes, so we grant everything beside the way to the hidden folders; what
-is created later *directly in a folder above* a hidden one cannot be read either. Where:
+is created later *directly in a folder above* a hidden one cannot be read either. Source:
 https://docs.kernel.org/userspace-api/landlock.html; the three system calls have the same numbers on every architecture.
 """
 

@@ -114,7 +114,7 @@ class Spec(Section):
 
     def __repr__(self) -> str:
         ranks = ", ".join(f"{number} {name}" for name, number in self._devices().items())
-        return f"<Spec {self.pipeline.schedule.name}, {self.pipeline.microbatches} microbatches, {ranks}>"
+        return f"Spec({self.pipeline.schedule.name}, {self.pipeline.microbatches} microbatches, {ranks})"
 
     __str__ = __repr__
 

@@ -112,7 +112,7 @@ class Trace:
 
     def __repr__(self) -> str:
         meta = self.meta
-        return f"<Trace {meta.source}, {meta.schedule or 'no schedule'}: {meta.num_ranks} ranks, {len(self)} rows>"
+        return f"Trace({meta.source}, {meta.schedule or 'no schedule'}, {meta.num_ranks} ranks, {len(self)} rows)"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
