@@ -323,6 +323,15 @@ def test_links_are_those_of_all_pairs_in_their_order(cluster, random):
     assert len(network.routes) == len(routes)
 
 
+def test_a_stated_link_inside_a_node_leaves_ports_for_others_to_find():
+    """The first device goes over the stated link, so that it does not enter the second one's port."""
+    link = LinkOverride(source="a0", target="a1", bandwidth=1e9, latency_s=None)
+    cluster = Cluster(devices=devices(a=["h100"] * 3), links=(link,))
+    network = cluster.network(["a0", "a1", "a2"])
+    assert network.links == all_pairs(cluster, ["a0", "a1", "a2"])[0]
+    assert "a1.nvlink4.out" in [link.name for link in network.links]
+
+
 def test_a_route_is_that_of_two_different_ranks():
     routes = Cluster(devices=devices(a=["h100"] * 2)).network(["a0", "a1", "a0"]).routes
     assert all(pair not in routes for pair in ((0, 0), (0, 3), (-1, 0), (0, 1, 2), 0))

@@ -115,8 +115,8 @@ class Cluster:
         """Pairs of device ids, source after source, without those that certainly cross no link for the first time.
 
         Between nodes a message crosses the source's NIC, the target's NIC and what is stated between the two; inside a
-        node of devices alike, the ports of both. So a source needs to go to one other node, to one device of its own,
-        to NICs and ports that nothing has entered yet, and along what is stated: a few targets instead of all.
+        node of devices alike, the ports of both. So a source needs to go to one other node, to NICs that nothing has
+        entered yet, to the first of its own node (which itself goes to all), and along what is stated.
         """
         places = {device_id: self._place(device_id) for device_id in placement}
         of_node: dict[str, list[str]] = {}
@@ -124,7 +124,6 @@ class Cluster:
         for device_id, place in places.items():
             of_node.setdefault(place.node.name, []).append(device_id)
             new_nic.setdefault((place.node.name, place.nic_index), device_id)
-        new_inside = dict(of_node)  # devices that nothing has entered inside their node
         alike = {node for node, ids in of_node.items() if have_ports_alike([places[each] for each in ids])}
         stated: dict[str, list[str]] = {}
         for (source, target), link in self._overrides.items():
@@ -135,10 +134,9 @@ class Cluster:
         rank_of = {device_id: rank for rank, device_id in enumerate(places)}
         for source, place in places.items():
             node = place.node.name
-            inside = {*of_node[node][:2], *new_inside[node]} if node in alike else of_node[node]
+            inside = of_node[node][:1] if node in alike and source != of_node[node][0] else of_node[node]
             outside = [each for each in first_of_nodes if places[each].node.name != node][:1]
             outside += [device_id for (name, _), device_id in new_nic.items() if name != node]
-            new_inside[node] = [each for each in new_inside[node] if each == source]
             new_nic = {port: device_id for port, device_id in new_nic.items() if port[0] == node}
             targets = {*inside, *outside, *stated.get(source, ()), *stated.get(node, ())} - {source}
             yield from ((source, target) for target in sorted(targets, key=rank_of.__getitem__))
