@@ -71,6 +71,15 @@ def test_devices_of_one_entry_share_their_figures():
     assert known.rates[0] != known.rates[2]
 
 
+def test_equal_devices_in_hosts_of_two_kinds_attain_what_their_hosts_allow():
+    hosts = "{instance_type: g5.2xlarge, devices: [a10g]}, {instance_type: p5.4xlarge, devices: [a10g]}"
+    known = build(loads(MODEL.replace("{devices: [h100, h100]}, {devices: [l4, l4]}", hosts))).known
+    one, other = known.rates
+    assert known.devices[0].kind is known.devices[1].kind
+    assert known.host_kinds == {"node0": "g5.2xlarge", "node1": "p5.4xlarge"}
+    assert one.forward_layer_floor_s != other.forward_layer_floor_s
+
+
 def test_a_setup_prints_in_one_line():
     assert repr(build(loads(MODEL))) == ("Setup(1f1b, 4 microbatches, 4 stages on 4 ranks: 2 h100-sxm, 2 l4)")
 
