@@ -11,9 +11,9 @@ from hops.errors import DoesNotFitError, UsageError
 from hops.faults.plan import FaultKind
 from hops.fleet.fleet import Fleet, FleetPlan, draw_fleet
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES, Variant
 from hops.fleet.recovery_times import RecoveryTimes, recovery_times
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines, Replanner, rebalanced
 from hops.spec.failure import RecoverySection
@@ -46,16 +46,17 @@ class Study:
         stories = []
         for number, (seed, plan) in enumerate(zip(self.seeds, self.plans, strict=True)):
             policy = RECOVERIES.get(self.policy)(self.times, self.fleet, self.paces.seconds)
-            life = FleetMachine(
-                policy,
-                self.paces,
-                plan,
-                self.times,
-                self.fleet,
-                horizon_ns=self.horizon_ns,
-                rng=generator(seed, "goodput"),
+            stories.append(
+                simulate_fleet(
+                    policy,
+                    self.paces,
+                    plan,
+                    self.times,
+                    self.fleet,
+                    horizon_ns=self.horizon_ns,
+                    rng=generator(seed, "goodput"),
+                )
             )
-            stories.append(life.run())
             if on_life is not None:
                 on_life(number)
         return tuple(stories)
