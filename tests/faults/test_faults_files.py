@@ -65,7 +65,7 @@ GOOD = {"kind": "stop", "target": "a", "start_ns": 1, "end_ns": 2}
         ([{**GOOD, "when": 1}], "faults[0]: unknown key 'when', expected kind, target"),
         ([GOOD, {"kind": "stop", "target": "a", "start_ns": 1}], "faults[1]: 'end_ns' is missing"),
         ([{**GOOD, "kind": "die"}], "faults[0]: kind: got 'die', expected one of stop, slow, link-slow, link-down"),
-        ([{**GOOD, "target": ""}], "target: got '', expected a device id or a link"),
+        ([{**GOOD, "target": ""}], "target: got '', expected a device id, a link, or job"),
         ([{**GOOD, "start_ns": -1}], "start_ns: got -1, expected a whole number of at least 0"),
         ([{**GOOD, "start_ns": 1.5}], "start_ns: got 1.5, expected a whole number"),
         ([{**GOOD, "end_ns": 1}], "end_ns: got 1, expected a whole number above start_ns, or null for never"),

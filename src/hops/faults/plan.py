@@ -42,8 +42,8 @@ class Fault:
 
     Attributes:
         kind: what breaks.
-        target: a device id (stop, slow) or a link's name (link-slow, link-down). Faults of hosts and NICs are drawn for
-            the host or NIC, and stand here once for each device or link that they take.
+        target: a device id (stop, slow), a link's name (link-slow, link-down), or `job` (the others). Faults of hosts
+            and NICs are drawn for the host or NIC, and stand here once for each device or link that they take.
         start_ns, end_ns: from when until when (repaired), nanoseconds since the start of training; end_ns > start_ns.
             A fault that is never repaired ends at `FOREVER`.
         factor: for slow, how many times longer everything takes, > 1; for link-slow, the part of the bandwidth that is
@@ -85,6 +85,10 @@ class FaultPlan:
     def of(cls, faults: Iterable[Fault]) -> "FaultPlan":
         """Any faults, put in order."""
         return cls(faults=tuple(sorted(faults, key=lambda fault: fault.order)))
+
+    def of_hardware(self) -> "FaultPlan":
+        """Without what happens to the job as a whole, which no engine runs."""
+        return FaultPlan(faults=tuple(fault for fault in self.faults if not fault.kind.of_job))
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self.faults)
@@ -187,7 +191,9 @@ def _fault(entry: object, where: str) -> Fault:
     kinds = [kind.value for kind in FaultKind]
     _check(full["kind"] in kinds, where, "kind", full, f"one of {', '.join(kinds)}")
     kind = FaultKind(full["kind"])
-    _check(isinstance(full["target"], str) and full["target"] != "", where, "target", full, "a device id or a link")
+    _check(
+        isinstance(full["target"], str) and full["target"] != "", where, "target", full, "a device id, a link, or job"
+    )
     start, end = full["start_ns"], FOREVER if full["end_ns"] is None else full["end_ns"]
     _check(_is_time(start), where, "start_ns", full, "a whole number of at least 0, in ns")
     _check(_is_time(end) and end > start, where, "end_ns", full, "a whole number above start_ns, or null for never")
