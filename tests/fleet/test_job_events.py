@@ -7,9 +7,9 @@ from goodput_fleets import FREE, TIMES, S, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.build.build import build
 from hops.build.faults import draw_faults
 from hops.build.run import simulate
+from hops.build.setup import build
 from hops.errors import HopsError
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import draw_fleet

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from hops.build.build import Setup
 from hops.build.faults import build_inventory, build_plan, fault_sources
+from hops.build.setup import Setup
 from hops.faults.draw import draw_plans
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.units import NS_PER_S
