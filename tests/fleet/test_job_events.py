@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from goodput_fleets import FREE, TIMES, S, World
+from goodput_fleets import FREE, TIMES, S, World, stop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import draw_fleet
 from hops.fleet.job_events import JobEvents
 from hops.fleet.result import summarize_study
-from hops.fleet.state import Hung, PlannedStop, WentWrong, WrongNoticed
+from hops.fleet.state import NEVER, Hung, PlannedStop, WentWrong, WrongNoticed
 from hops.fleet.study import prepare
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
@@ -63,6 +63,13 @@ def test_a_loss_spike_costs_the_work_since_the_checkpoint_before_it(alone):
     assert losses(after)["redone"] < 300
 
 
+def test_what_a_stop_has_cured_costs_nothing_more(alone):
+    """Wrong from 100 s on; a stop at 200 s goes back to the start, so that at 400 s nothing is to be seen."""
+    cured = [job("roll-back", 100, 400), stop("node0/0", 200, 210)]
+    with_it, without = (alone.live("checkpoint_restart", faults, horizon_ns=590 * S) for faults in (cured, cured[1:]))
+    assert (with_it.spent_ns, with_it.iterations) == (without.spent_ns, without.iterations)
+
+
 def test_a_hang_while_nobody_trains_is_none_and_a_planned_stop_is_made_up_for(alone):
     """The first of both falls into the recovery of the hang at 100 s."""
     hang = job("hang", 100, 400)
@@ -106,7 +113,9 @@ WORLD = World()
 def test_job_events_come_in_order_and_wait_for_training():
     plan = FaultPlan.of([job("planned-stop", 5, 9), job("hang", 2, 8), job("roll-back", 1, 4)])
     events = JobEvents(World.plan_of(plan))
-    assert (events.next_break_ns, events.next_pause_ns, events.next_anyway_ns) == (2 * S, S, S)
+    assert (events.next_break_ns(wrong=True), events.next_pause_ns, events.next_anyway_ns) == (2 * S, S, S)
+    only_wrong = JobEvents(World.plan_of(FaultPlan.of([job("roll-back", 1, 4)])))
+    assert (only_wrong.next_break_ns(wrong=True), only_wrong.next_break_ns(wrong=False)) == (4 * S, NEVER)
     assert events.take(S // 2, training=True) is None
     assert events.take(4 * S, training=False) == WentWrong()
     assert events.take(4 * S, training=False) == WrongNoticed()
