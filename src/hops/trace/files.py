@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hops.errors import TraceError, UsageError
 from hops.files import atomic_path, atomic_write
 from hops.program.action import Op
-from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, check_columns
+from hops.trace.trace import COLUMNS, MOST_MICROBATCHES, LinkMeta, Stream, Trace, TraceMeta, check_columns
 
 FORMAT = "hops-trace/1"
 EXAMPLE = (
@@ -66,7 +66,7 @@ def metadata_from_json(text: str, *, where: str) -> TraceMeta:
     """
     try:
         plain = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise TraceError(f"{where}: metadata is not JSON ({error}): expected {EXAMPLE}") from error
     if not isinstance(plain, dict):
         raise TraceError(f"{where}: metadata is not a JSON object: got {text[:40]}, expected {EXAMPLE}")
@@ -80,7 +80,7 @@ def metadata_from_json(text: str, *, where: str) -> TraceMeta:
         raise TraceError(f"{where}: metadata 'source': got {plain['source']!r}, expected 'simulated' or 'measured'")
     try:
         return _meta(plain)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise TraceError(f"{where}: metadata is malformed ({error!r}): expected {EXAMPLE}") from error
 
 
@@ -88,6 +88,8 @@ def _meta(plain: Mapping[str, Any]) -> TraceMeta:
     devices, owners = tuple(map(str, plain["devices"])), tuple(map(int, plain["rank_of_stage"]))
     if len(plain["hosts"]) != len(devices):
         raise ValueError(f"{len(plain['hosts'])} hosts for {len(devices)} devices; one each per rank")
+    if not 1 <= plain["num_microbatches"] <= MOST_MICROBATCHES:
+        raise ValueError(f"num_microbatches {plain['num_microbatches']}: expected 1 to {MOST_MICROBATCHES}")
     if not owners or not all(0 <= owner < len(devices) for owner in owners):
         raise ValueError(f"rank_of_stage {list(owners)} names ranks beyond the {len(devices)} devices")
     optional: dict[str, Any] = {"schedule": "", "links": [], "routes": [], **plain}
@@ -111,7 +113,10 @@ def _meta(plain: Mapping[str, Any]) -> TraceMeta:
 
 
 def _bandwidth(value: float | None) -> float:
-    return inf if value is None else float(value)
+    bandwidth = inf if value is None else float(value)
+    if not bandwidth > 0:
+        raise ValueError(f"bandwidth {value}: expected more than 0 bytes/s, or null for no limit")
+    return bandwidth
 
 
 def _word(kind: type) -> str:
