@@ -312,8 +312,8 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
 
     Args:
         spec: with `failure.enabled`; `failure.recovery` says what stops cost.
-        days: how long every simulated life lasts.
-        seeds: how many lives.
+        days: how long every simulated training runs.
+        seeds: how many trainings, with faults of their own.
         samples: iterations simulated per condition, if anything in the spec is drawn.
 
     >>> stops = {"kind": "stop", "on": "devices", "between": "20 d", "repair": "1 h"}
@@ -324,12 +324,12 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
     Raises UsageError for numbers that make no sense, DoesNotFitError as `simulate` does.
     """
     from hops.build.setup import build as make
-    from hops.fleet.result import summarize_lives
+    from hops.fleet.result import summarize_study
     from hops.fleet.study import prepare
     from hops.planner.replanned import replanned
 
     study = prepare(make(spec), spec.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    return summarize_lives(study, study.lives())
+    return summarize_study(study, study.trajectories())
 
 
 def whatif(
