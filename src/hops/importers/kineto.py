@@ -7,8 +7,8 @@ profiler writes by itself, is the optimizer step, and `ProfilerStep#3` says the 
 """
 
 import gzip
-import json
 import re
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +16,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from hops.decode.decode import Where, decode_json
+from hops.decode.quantities import Index, Instant
 from hops.errors import TraceError
 from hops.importers.assemble import Origin, assemble
 from hops.importers.base import IMPORTERS, Imported, Importer
@@ -24,11 +26,13 @@ from hops.metrics.summary import RunFacts
 from hops.program.action import Op
 
 _HOST, _GPU = "user_annotation", "gpu_user_annotation"
-_STEP = re.compile(r"ProfilerStep#(\d+)")
-_COMPACT = re.compile(r"(?:PP:)?(\d+)([FBIW])(\d+)")
-_SPOKEN = re.compile(r"([FBIW]) ?(\d+) stage (\d+)")
-_FIRST_SCHEDULES = re.compile(r"(Forward|Backward) (\d+)")
+_STEP = re.compile(r"ProfilerStep#(\d{1,9})")
+_COMPACT = re.compile(r"(?:PP:)?(\d{1,9})([FBIW])(\d{1,9})")
+_SPOKEN = re.compile(r"([FBIW]) ?(\d{1,9}) stage (\d{1,9})")
+_FIRST_SCHEDULES = re.compile(r"(Forward|Backward) (\d{1,9})")
 _RANK_IN_NAME = re.compile(r"rank[_-]?(\d+)")
+_LATEST_US = 4e15  # in the year 2096 of the epoch; in nanoseconds it fits 64 bits
+_FIX = "record it again"
 _NAMES = "PP:2F0, 2F0, 'F 0 stage 2', 'Forward 0'"
 
 
@@ -43,6 +47,32 @@ class _Span:
     end_ns: int
     place: int
     thread: str
+
+
+# The names of these fields are Kineto's own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KinetoRank:
+    """Who wrote a profile."""
+
+    rank: Index | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KinetoDevice:
+    """A device that a profile saw."""
+
+    name: str = "unknown device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KinetoFile:
+    """A profile, as far as it is read; events are looked at one by one."""
+
+    traceEvents: tuple[Any, ...]  # noqa: N815
+    distributedInfo: KinetoRank | None = None  # noqa: N815
+    deviceProperties: tuple[KinetoDevice, ...] = ()  # noqa: N815
+    hostname: str | None = None
+    baseTimeNanoseconds: Instant | None = None  # noqa: N815
 
 
 @IMPORTERS.register("kineto")
@@ -82,46 +112,44 @@ def _files(path: Path) -> list[Path]:
     return [file for file in found if file.is_file() and file.name.endswith((".json", ".json.gz"))]
 
 
-def _load(file: Path) -> Mapping[str, Any]:
+def _load(file: Path) -> KinetoFile:
     """The profile as a whole: Kineto writes one JSON document, and profiles are short."""
     try:
         raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        profile = json.loads(raw)
-    except (OSError, EOFError, ValueError, RecursionError) as error:
+        text = raw.decode()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise TraceError(f"{file}: cannot be read as a profile: {error}; expected whole JSON: {_FIX}") from error
+    try:
+        return decode_json(KinetoFile, text, Where(name=str(file), error=TraceError, strict=False))
+    except TraceError as error:
         raise TraceError(
-            f"{file}: cannot be read as a profile: {error}; expected whole JSON: record it again"
-        ) from error
-    if not isinstance(profile, dict) or not isinstance(profile.get("traceEvents"), list):
-        raise TraceError(f"{file}: got no traceEvents, expected what torch.profiler's export_chrome_trace writes")
-    return profile
+            f"{error}\nexpected what torch.profiler's export_chrome_trace writes, whole JSON: {_FIX}"
+        ) from None
 
 
-def _rank(file: Path, profile: Mapping[str, Any], place: int) -> int:
+def _rank(file: Path, profile: KinetoFile, place: int) -> int:
     """From the profile, else from the file's name, else from the order of the files."""
-    known = profile.get("distributedInfo")
-    if isinstance(known, dict) and isinstance(known.get("rank"), int):
-        return int(known["rank"])
+    if profile.distributedInfo is not None and profile.distributedInfo.rank is not None:
+        return profile.distributedInfo.rank
     match = _RANK_IN_NAME.search(file.name)
     return int(match[1]) if match else place
 
 
-def _device(profile: Mapping[str, Any]) -> str:
-    properties = profile.get("deviceProperties")
-    named = properties[0] if isinstance(properties, list) and properties else {}
-    return str(named["name"]) if isinstance(named, dict) and "name" in named else "unknown device"
+def _device(profile: KinetoFile) -> str:
+    return profile.deviceProperties[0].name if profile.deviceProperties else "unknown device"
 
 
-def _hosts(profiles: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _hosts(profiles: Sequence[KinetoFile]) -> Iterator[str]:
     for rank, profile in enumerate(profiles):
-        yield str(profile["hostname"]) if "hostname" in profile else f"host of rank {rank}"
+        yield f"host of rank {rank}" if profile.hostname is None else profile.hostname
 
 
-def _spans(file: Path, profile: Mapping[str, Any]) -> Iterator[tuple[int, _Span]]:
+def _spans(file: Path, profile: KinetoFile) -> Iterator[tuple[int, _Span]]:
     """Every action with its iteration: times on the GPU where it has some, iterations as the host launched them."""
-    base_ns = int(profile.get("baseTimeNanoseconds") or 0)
+    base_ns = profile.baseTimeNanoseconds or 0
     steps: list[tuple[int, int, int]] = []
     found: dict[str, list[_Span]] = {_HOST: [], _GPU: []}
-    for place, event in enumerate(profile["traceEvents"]):
+    for place, event in enumerate(profile.traceEvents):
         if not isinstance(event, dict) or event.get("ph") != "X" or event.get("cat") not in found:
             continue
         start, end = _interval(file, place, event, base_ns)
@@ -141,7 +169,9 @@ def _spans(file: Path, profile: Mapping[str, Any]) -> Iterator[tuple[int, _Span]
 def _interval(file: Path, place: int, event: Mapping[str, Any], base_ns: int) -> tuple[int, int]:
     """Start and end in ns. Kineto counts microseconds."""
     times = event.get("ts"), event.get("dur")
-    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 for value in times):
+    if not all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15 for value in times
+    ):
         raise TraceError(f"{file}: traceEvents[{place}]: ts and dur: got {times}, expected microseconds >= 0")
     start, duration = (round(Decimal(str(value)) * 1000) for value in times)
     return base_ns + start, base_ns + start + duration
