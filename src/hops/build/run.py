@@ -48,7 +48,7 @@ def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -
 
 def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run what `build` built, with the faults that its spec's failure section makes."""
-    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network))
+    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network)).of_hardware()
     settings = replace(setup.settings, on_iteration=on_iteration, faults=replace(setup.settings.faults, plan=plan))
     scheduler = setup.scheduler()
     if isinstance(scheduler, StaticScheduler):

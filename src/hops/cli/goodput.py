@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def goodput(
     spec: SpecArgument,
     overrides: SetOption = None,
-    days: Annotated[float, typer.Option("--days", metavar="DAYS", help="How long every simulated life lasts.")] = 30.0,
-    seeds: Annotated[int, typer.Option("--seeds", metavar="COUNT", help="How many lives.")] = 20,
+    days: Annotated[float, typer.Option("--days", metavar="DAYS", help="How long every seed trains.")] = 30.0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="COUNT", help="How many seeds, each with its own faults.")
+    ] = 20,
     policies: Annotated[
         str | None,
         typer.Option("--policies", metavar="A,B,C", help="Compare these recovery policies; default: the spec's one."),
@@ -89,28 +91,28 @@ class _How:
 
 
 def _study(study: "Study", how: _How) -> None:
-    from hops.fleet.result import summarize_lives
+    from hops.fleet.result import summarize_study
     from hops.report.goodput import render_goodput
     from hops.viz.goodput import draw_goodput
 
-    lives = _lives(study, how)
-    summary = summarize_lives(study, lives)
+    trajectories = _trajectories(study, how)
+    summary = summarize_study(study, trajectories)
     if how.picture is not None:
-        draw_goodput(summary, lives, how.picture)
+        draw_goodput(summary, trajectories, how.picture)
     how.give(summary.to_dict, lambda: render_goodput(summary))
 
 
 def _compare(studies: "Sequence[tuple[str, Study]]", how: _How) -> None:
     """Several policies; the picture is of the best."""
-    from hops.fleet.result import summarize_lives
+    from hops.fleet.result import summarize_study
     from hops.report.goodput import render_policies
     from hops.viz.goodput import draw_goodput
 
-    lives = {name: _lives(study, how) for name, study in studies}
-    summaries = {name: summarize_lives(study, lives[name]) for name, study in studies}
+    trajectories = {name: _trajectories(study, how) for name, study in studies}
+    summaries = {name: summarize_study(study, trajectories[name]) for name, study in studies}
     if how.picture is not None:
         best = max(summaries, key=lambda name: summaries[name].goodput)
-        draw_goodput(summaries[best], lives[best], how.picture)
+        draw_goodput(summaries[best], trajectories[best], how.picture)
     how.give(
         lambda: {name: summary.to_dict() for name, summary in summaries.items()}, lambda: render_policies(summaries)
     )
@@ -131,11 +133,11 @@ def _sweep(study: "Study", how: _How) -> None:
     how.give(lambda: asdict(found), lambda: render_sweep(found))
 
 
-def _lives(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
+def _trajectories(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
     from hops.cli.console import progress
 
-    with progress(study.policy, len(study.seeds), visible=how.on_screen) as on_life:
-        return study.lives(on_life)
+    with progress(study.policy.name, len(study.seeds), visible=how.on_screen) as on_end:
+        return study.trajectories(on_end)
 
 
 def _names(policies: str) -> list[str]:

@@ -51,8 +51,8 @@ class Fault:
 
     Attributes:
         kind: what breaks.
-        target: a device id (stop, slow) or a link's name (link-slow, link-down). Faults of hosts and NICs are drawn for
-            the host or NIC, and stand here once for each device or link that they take.
+        target: a device id (stop, slow), a link's name (link-slow, link-down), or `job` (the others). Faults of hosts
+            and NICs are drawn for the host or NIC, and stand here once for each device or link that they take.
         start_ns, end_ns: from when until when (repaired), nanoseconds since the start of training; end_ns > start_ns.
             A fault that is never repaired ends at `FOREVER`.
         factor: for slow, how many times longer everything takes, > 1; for link-slow, the part of the bandwidth that is
@@ -100,6 +100,10 @@ class FaultPlan:
     def of(cls, faults: Iterable[Fault]) -> "FaultPlan":
         """Any faults, put in order."""
         return cls(faults=tuple(sorted(faults, key=lambda fault: fault.order)))
+
+    def of_hardware(self) -> "FaultPlan":
+        """Without what happens to the job as a whole, which no engine runs."""
+        return FaultPlan(faults=tuple(fault for fault in self.faults if not fault.kind.of_job))
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self.faults)
