@@ -324,12 +324,12 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
     Raises UsageError for numbers that make no sense, DoesNotFitError as `simulate` does.
     """
     from hops.build.setup import build as make
-    from hops.fleet.result import summarize_lives
+    from hops.fleet.result import summarize_study
     from hops.fleet.study import prepare
     from hops.planner.replanned import replanned
 
     study = prepare(make(spec), spec.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    return summarize_lives(study, study.lives())
+    return summarize_study(study, study.trajectories())
 
 
 def whatif(

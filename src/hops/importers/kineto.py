@@ -169,9 +169,8 @@ def _spans(file: Path, profile: KinetoFile) -> Iterator[tuple[int, _Span]]:
 def _interval(file: Path, place: int, event: Mapping[str, Any], base_ns: int) -> tuple[int, int]:
     """Start and end in ns. Kineto counts microseconds."""
     times = event.get("ts"), event.get("dur")
-    if not all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15 for value in times
-    ):
+    plain = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in times)
+    if not plain or not all(0 <= value <= _LATEST_US for value in times):
         raise TraceError(f"{file}: traceEvents[{place}]: ts and dur: got {times}, expected microseconds >= 0")
     start, duration = (round(Decimal(str(value)) * 1000) for value in times)
     return base_ns + start, base_ns + start + duration
