@@ -233,10 +233,11 @@ def _refusals_said(value: object, made: Any) -> object:
 
 def without_echoes(document: Document, found: Iterable[Complaint]) -> list[Complaint]:
     """All complaints, but not those that follow from a value that could not even be read."""
+    if document.data is None and document.complaints:  # nothing could be read, and all else follows from that
+        return list(document.complaints)
     unread = {each.path for each in document.complaints if each.path}
     follows = (any(each.path[:length] in unread for length in range(len(each.path) + 1)) for each in found)
-    kept = [each for each, echo in zip(found, follows, strict=True) if not echo] if document.data is not None else []
-    return [*document.complaints, *kept]
+    return [*document.complaints, *(each for each, echo in zip(found, follows, strict=True) if not echo)]
 
 
 def report(document: Document, found: Iterable[Complaint]) -> str:

@@ -169,11 +169,14 @@ def _spans(file: Path, profile: KinetoFile) -> Iterator[tuple[int, _Span]]:
 def _interval(file: Path, place: int, event: Mapping[str, Any], base_ns: int) -> tuple[int, int]:
     """Start and end in ns. Kineto counts microseconds."""
     times = event.get("ts"), event.get("dur")
-    plain = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in times)
-    if not plain or not all(0 <= value <= _LATEST_US for value in times):
+    if not all(map(_is_time, times)):
         raise TraceError(f"{file}: traceEvents[{place}]: ts and dur: got {times}, expected microseconds >= 0")
     start, duration = (round(Decimal(str(value)) * 1000) for value in times)
     return base_ns + start, base_ns + start + duration
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LATEST_US
 
 
 def _action(name: str) -> tuple[int, Op, int] | None:
