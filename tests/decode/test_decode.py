@@ -201,3 +201,19 @@ def test_a_file_of_samples_that_never_ends_is_refused_at_its_place():
     spec = {"pipeline": {"stage_times": times, "microbatches": 1}, "hardware": {"nodes": [{"devices": ["l4"]}]}}
     with pytest.raises(SpecError, match=r"^pipeline.stage_times.forward: /dev/zero: got more than 20000000 bytes"):
         from_dict(spec)
+
+
+def test_places_in_large_json_are_not_looked_for():
+    """Reading it again as YAML would take minutes; the path is said all the same."""
+    text = json.dumps({**GOOD, "name": 3, "wheels": GOOD["wheels"] * 10_000})
+    with pytest.raises(UsageError, match=r"^here: name: got 3, expected text"):
+        decode_json(Bicycle, text, Where(name="here"))
+
+
+@pytest.mark.parametrize(("text", "said"), [("null", "got null, expected a mapping"), ("", "the document is empty")])
+def test_a_file_that_says_nothing_is_refused_once(tmp_path, text, said):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read(Bicycle, tmp_path / "x.yaml", expected="a bicycle")
+    assert len(str(caught.value).splitlines()) == 1
+    assert said in str(caught.value)

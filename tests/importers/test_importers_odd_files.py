@@ -1,5 +1,6 @@
 """Files that nobody means: each is a pointed error, and none takes memory for what it names."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from hops.importers.megatron.launch import read_launch
 from hops.importers.megatron.trace_line import BadLineError, read_object
 from hops.program.action import Op
 
+EVENT = {"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "ts": 1, "dur": 1, "pid": 1, "tid": 1}
+
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
 def test_a_line_of_brackets_without_end_is_malformed(text):
@@ -21,7 +24,7 @@ def test_a_line_of_brackets_without_end_is_malformed(text):
 
 def test_a_profile_of_brackets_without_end_is_refused(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
-    with pytest.raises(TraceError, match=r"a\.json: cannot be read as a profile"):
+    with pytest.raises(TraceError, match=r"a\.json: is not JSON that can be read"):
         read_trace(tmp_path / "a.json", format_name="kineto")
 
 
@@ -42,3 +45,21 @@ def test_a_rank_of_two_milliards_takes_no_memory_for_those_between():
 def test_a_launch_that_is_no_text_is_refused():
     with pytest.raises(UsageError, match=r"/dev/zero: got more than 20000000 bytes, expected a run folder"):
         read_launch(Path("/dev/zero"), ["h100"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"baseTimeNanoseconds": [1]}, r"baseTimeNanoseconds: got a list, expected a whole number"),
+        ({"distributedInfo": {"rank": "x"}}, r"distributedInfo\.rank: got 'x', expected a whole number"),
+        (
+            {"traceEvents": [EVENT | {"ts": float("inf")}]},
+            r"traceEvents\[0\]: ts and dur: got \(inf, 1\), exp",
+        ),
+        ({"traceEvents": [EVENT | {"name": f"PP:{10**12}F0"}]}, r"no pipeline action in it"),
+    ],
+)
+def test_a_profile_of_odd_values_is_refused(tmp_path, change, message):
+    (tmp_path / "a.json").write_text(json.dumps({"traceEvents": [EVENT], **change}))
+    with pytest.raises(TraceError, match=message):
+        read_trace(tmp_path / "a.json", format_name="kineto")

@@ -25,6 +25,7 @@ T = TypeVar("T")
 LARGEST: Final = 20_000_000  # bytes of a file that people write
 LARGEST_DATA: Final = 1_000_000_000  # bytes of a file that programs write
 _MOST_SHOWN = 50
+_PLACED = 500_000  # characters of JSON that are read again for places; about 5 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Where:
         """The document with the places of its values; without any, all stand at the source itself."""
         if self.document is not None:
             return self.document
-        if self.text is not None and len(self.text) < LARGEST:  # JSON is YAML, too, but reading it as such is slow
+        if self.text is not None and len(self.text) < _PLACED:  # JSON is YAML, too, but reading it as such is slow
             found = parse(self.text, name=self.name, line=self.line or 1)
             if not found.complaints:
                 return found
@@ -232,10 +233,11 @@ def _refusals_said(value: object, made: Any) -> object:
 
 def without_echoes(document: Document, found: Iterable[Complaint]) -> list[Complaint]:
     """All complaints, but not those that follow from a value that could not even be read."""
+    if document.data is None and document.complaints:  # nothing could be read, and all else follows from that
+        return list(document.complaints)
     unread = {each.path for each in document.complaints if each.path}
     follows = (any(each.path[:length] in unread for length in range(len(each.path) + 1)) for each in found)
-    kept = [each for each, echo in zip(found, follows, strict=True) if not echo] if document.data is not None else []
-    return [*document.complaints, *kept]
+    return [*document.complaints, *(each for each, echo in zip(found, follows, strict=True) if not echo)]
 
 
 def report(document: Document, found: Iterable[Complaint]) -> str:

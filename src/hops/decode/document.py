@@ -15,6 +15,9 @@ Path = tuple[str | int, ...]
 _TAG: Final = "tag:yaml.org,2002:"
 _MOST_NODES = 100_000  # what aliases expand to counts, so that a small file cannot grow without end
 _DEEPEST = 40
+_TOO_MUCH: Final = (
+    f"too deep or too large, expected at most {_DEEPEST} levels and {_MOST_NODES} values, aliases written out"
+)
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -121,6 +124,8 @@ def parse(text: str, *, name: str, line: int = 1, fix: str = "") -> Document:
         fix: what to do about an empty one.
     """
     top = Position.at(name, line, 1)
+    if text.count(",") + text.count("\n") > 2 * _MOST_NODES:  # minutes would go into nodes that are refused anyway
+        return _refused(top, _TOO_MUCH)
     try:
         yaml = YAML(typ="safe", pure=True)
         yaml.composer.warn_double_anchors = False  # YAML lets a later anchor take the name of an earlier one
@@ -134,8 +139,7 @@ def parse(text: str, *, name: str, line: int = 1, fix: str = "") -> Document:
     except YAMLError as error:
         return _refused(top, f"not a YAML document: {str(error).splitlines()[0]}")
     except (RecursionError, _TooMuchError):
-        limits = f"{_DEEPEST} levels and {_MOST_NODES} values"
-        return _refused(top, f"too deep or too large, expected at most {limits}, aliases written out")
+        return _refused(top, _TOO_MUCH)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError, AssertionError) as error:
         return _refused(top, f"not a YAML document that can be read: {error}")  # the parser's own slips on odd input
     return Document(data=data, values=reader.values, keys=reader.keys, complaints=tuple(reader.complaints))
