@@ -14,7 +14,8 @@ from hops.importers.megatron.run_folder import is_launch, read_inputs
 from hops.importers.megatron.spec import spec_text
 from hops.importers.megatron.trace import read_run
 from hops.metrics.audit import audit
-from hops.metrics.iterations import Iterations, find_warmup
+from hops.metrics.iterations import Iterations
+from hops.metrics.stalls import find_warmup
 from hops.metrics.summarize import summarize
 from hops.metrics.summary import RunFacts
 from hops.report.audit import Audited

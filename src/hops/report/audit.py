@@ -103,7 +103,7 @@ def _headline(run: Audited) -> Table:
         Text.assemble(
             (milliseconds(found.wall.median_ms), "bold"),
             f" median, spread {_ms(found.wall.spread_ms)}, mean {number(summary.iteration_time.mean_ms)}"
-            f" ({counted}, {warmup})",
+            f" ({counted}, {warmup}{_cut(found)})",
         ),
     )
     grid.add_row("stalls", _stalls(found))
@@ -114,6 +114,11 @@ def _headline(run: Audited) -> Table:
     mfu = "" if summary.mfu is None else f", MFU {percent(summary.mfu)}"
     grid.add_row("throughput", f"{number(rates.microbatches_per_s)} microbatches/s{tokens}{mfu}")
     return grid
+
+
+def _cut(found: Audit) -> str:
+    """The iterations left out because the trace does not show when they ended; mostly the last one."""
+    return f", {len(found.cut_iterations)} cut off by the record's end" if found.cut_iterations else ""
 
 
 def _order(run: Audited) -> Text:
