@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 from pipelines import B, F, Rows, meta
 
+from hops.cost.table import TableCosts
+from hops.engine.simulate import run_program
+from hops.hardware.network import Network
 from hops.metrics.audit import audit
 from hops.metrics.bubble import BubbleCause, bubbles
 from hops.metrics.critical_path import PathTerm, Piece, critical_paths
 from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.iterations import Iterations
 from hops.metrics.summary import RunFacts
+from hops.schedules.base import SCHEDULERS
+from hops.timing.stage_costs import StageCosts
 
 
 def run(*, hop=0):
@@ -76,3 +81,15 @@ def test_inputs_of_a_pair_are_the_later_of_its_two():
     assert taken["2F1"] == ("1F1", 110)
     assert taken["0B0"] == ("1B0", 110)
     assert [named[row] for row in np.flatnonzero(found.closes)] == ["1B0"]
+
+
+def test_simulated_pairs_without_messages_wait_for_none():
+    """DualPipeV with messages of no bytes and no latency: 2.7 points of the bubble were called messages."""
+    program = SCHEDULERS.get("dualpipe_v")()
+    program.configure(StageCosts.uniform(program.shape(4, 16)))
+    costs = TableCosts.uniform(8, f=1e-3, i=1e-3, w=1e-3)
+    trace = run_program(program.program, costs, Network.uniform(4))
+    assert (trace.peer == trace.rank).any()
+    assert "messages" not in causes(bubbles(Iterations.of(trace, RunFacts())))
+    spent = audit(Iterations.of(trace, RunFacts())).paths.spent_ns.sum()
+    assert spent == trace.end_ns.max()

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.metrics.intervals import Ints
-from hops.metrics.iterations import Iterations, is_action
-from hops.trace.order import producer_rows
-from hops.trace.trace import Trace
+from hops.metrics.iterations import Iterations
+from hops.trace.order import paired_rows, producer_rows
 
 
 class Inputs(NamedTuple):
@@ -40,7 +39,7 @@ class Inputs(NamedTuple):
 def inputs_from_elsewhere(run: Iterations) -> Inputs:
     """Inputs of every row of a run; rows that take nothing from another rank have none."""
     trace = run.trace
-    first, second = _pairs(trace)
+    first, second = paired_rows(trace)
     last = np.arange(len(trace))
     last[first] = second
     made_ns = trace.end_ns[last]
@@ -52,11 +51,3 @@ def inputs_from_elsewhere(run: Iterations) -> Inputs:
     ready_ns[first] = np.maximum(ready_ns[first], ready_ns[second])
     source[second], ready_ns[second] = -1, 0
     return Inputs(source=source, ready_ns=ready_ns, last=last)
-
-
-def _pairs(trace: Trace) -> tuple[Ints, Ints]:
-    """First and second row of every pair: on each rank and in each iteration, two and two as they ran."""
-    rows = np.flatnonzero(is_action(trace) & (trace.peer == trace.rank))
-    rows = rows[np.lexsort((rows, trace.iteration[rows], trace.rank[rows]))]
-    assert len(rows) % 2 == 0, "both actions of a pair bear their rank as peer"
-    return rows[::2], rows[1::2]

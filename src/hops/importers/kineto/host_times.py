@@ -50,8 +50,11 @@ class HostTimes:
     def of(self, span: Timed, actions: Sequence[Named]) -> list[Interval]:
         """When each of the one or two actions of a range computed."""
         inside = self._inside(self._operators[span.thread], span)
-        if not inside or actions[0].op is Op.OPTIMIZER:
-            return parts(Interval(span.start_ns, span.end_ns), len(actions))
+        if actions[0].op is Op.OPTIMIZER:
+            return [Interval(span.start_ns, span.end_ns)]
+        if not inside:  # PyTorch's first stage has nothing to compute in I, but waits for the gradient
+            start = self._input_there(span.start_ns, span.end_ns, actions[0].op)
+            return parts(Interval(start, span.end_ns), len(actions))
         end = self._sending_from(span, max(each.end_ns for each in inside))
         first = Interval(self._input_there(span.start_ns, inside[0].start_ns, actions[0].op), end)
         if len(actions) == 1:
@@ -67,7 +70,7 @@ class HostTimes:
         """When the last receive ended before the first operator; the range's start if none did."""
         if op is Op.W or operator_ns <= start_ns:
             return start_ns
-        if self._waits_unseen:
+        if self._waits_unseen:  # without an operator, that is its end
             return operator_ns
         last = bisect_right(self._received, operator_ns) - 1
         return max(start_ns, self._received[last]) if last >= 0 else start_ns
