@@ -66,13 +66,14 @@ def clock_offsets(order: Order, names: Sequence[str]) -> ClockOffsets:
     np.fill_diagonal(most, 0)
     for through in range(count):
         most = np.minimum(most, np.minimum(most[:, through, None] + most[None, through], UNBOUND))
-    if np.any(np.diagonal(most) < 0):
-        clock = int(np.argmin(np.diagonal(most)))
-        raise TraceError(
-            f"no offset between clocks keeps the order of actions: on the way from {names[clock]} around and back "
-            f"{-int(most[clock, clock]) / 1e6:.3f} ms are missing; expected clocks that go equally fast: record a "
-            "shorter time, or let the hosts keep time together (chrony, PTP)"
-        )
+        around = np.diagonal(most)
+        if np.any(around < 0):
+            clock = int(np.argmin(around))
+            raise TraceError(
+                f"no offset between clocks keeps the order of actions: on the way from {names[clock]} around and back "
+                f"{-int(around[clock]) / 1e6:.3f} ms are missing; expected clocks that go equally fast: record a "
+                "shorter time, or let the hosts keep time together (chrony, PTP)"
+            )
     least, highest = -most[:, 0], most[0]
     free = (highest >= UNBOUND // 2) | (least <= -UNBOUND // 2)
     if free.any():
