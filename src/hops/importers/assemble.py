@@ -16,7 +16,7 @@ from hops.importers.checks import Checks
 from hops.importers.clocks import Order, clock_offsets
 from hops.importers.events import EventFilter, Events, Mask, Table, name_of
 from hops.program.action import Op
-from hops.trace.trace import COLUMNS, Stream, Trace, TraceMeta
+from hops.trace.trace import COLUMNS, Stream, Trace, TraceMeta, longest_ns
 
 _TAKEN = ("iteration", "rank", "stage", "op", "microbatch", "pair", "start_ns", "end_ns")
 
@@ -61,6 +61,7 @@ def assemble(events: Events, origin: Origin, sieve: EventFilter, *, align_clocks
     notes = _set_back(checks, table, keep, origin) if align_clocks else ()
     keep = _some(events, checks.caused(keep))
     start = int(table["start_ns"][keep].min())
+    _check_length(table, keep, start, events)
     microbatches = int(table["microbatch"][keep].max()) + 1
     meta = TraceMeta(
         source="measured",
@@ -72,6 +73,16 @@ def assemble(events: Events, origin: Origin, sieve: EventFilter, *, align_clocks
         routes={},
     )
     return Assembled(trace=_trace(table, keep, start, meta), origin_ns=start, notes=notes)
+
+
+def _check_length(table: Table, keep: Mask, start: int, events: Events) -> None:
+    most = longest_ns(int(table["rank"].max()) + 1)
+    if int(table["end_ns"][keep].max()) - start > most:
+        row = int(np.flatnonzero(keep)[np.argmax(table["end_ns"][keep])])
+        raise TraceError(
+            f"{events.where(row)}: {name_of(table, row)} ends {most / 1e9:.0f} s or more after the first start, "
+            "expected a run that is shorter: its clock is wrong, or times have another unit"
+        )
 
 
 def _some(events: Events, keep: Mask) -> Mask:

@@ -34,6 +34,8 @@ class Checks:
         table = self._table
         beyond = np.flatnonzero(keep & (table["microbatch"] >= self._num_microbatches))
         for row in beyond.tolist():
+            if not keep[row]:
+                continue
             keep = self._without(
                 row,
                 keep,
@@ -53,6 +55,8 @@ class Checks:
             earlier = np.flatnonzero(np.diff(start[order]) < 0)
             for place in earlier.tolist():
                 last, early = int(rows[order[place]]), int(rows[order[place + 1]])
+                if not keep[early]:
+                    continue
                 behind = (int(table["start_ns"][last]) - int(table["start_ns"][early])) / 1e6
                 keep = self._without(
                     early,
@@ -125,6 +129,8 @@ class Checks:
             early = table["end_ns"][maker] - table["start_ns"][mine]
             for at in np.flatnonzero(early > CLOCK_TOLERANCE_NS).tolist():
                 row, cause = int(mine[at]), int(maker[at])
+                if not keep[row]:
+                    continue
                 keep = self._without(
                     row,
                     keep,
@@ -173,5 +179,5 @@ def _usual_microbatches(table: Table, index: NDArray[np.int64], num_stages: int)
     """How many forwards a stage has in an iteration; the most frequent number, the greater of equally frequent ones."""
     forward = table["op"] == Op.F
     cell = index[forward] * num_stages + table["stage"][forward]
-    counts = np.bincount(np.unique(cell, return_counts=True)[1])
+    counts = np.bincount(np.unique(cell, return_counts=True)[1], minlength=1)
     return int(len(counts) - 1 - np.argmax(counts[::-1]))

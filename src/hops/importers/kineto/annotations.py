@@ -11,12 +11,12 @@ from hops.program.action import Op
 
 OF_RANK = -1  # the stage of a rank that has one, and of what belongs to the rank as a whole
 EXPECTED = "PP:2F0, 2F0, 'F 0 stage 2', 'Forward 0'"
-_COMPACT = re.compile(r"(?:PP:)?(\d+)([FBIW])(\d+)")
-_PAIR = re.compile(r"(?:PP:)?\((\d+[FBIW]\d+);(\d+[FBIW]\d+)\)OVERLAP_F_B")
-_SPOKEN = re.compile(r"([FBIW]) ?(\d+) stage (\d+)")
-_FIRST_SCHEDULES = re.compile(r"(Forward|Backward) (\d+)")
-_EXCHANGE = re.compile(r"(?:PP:)?(\d+)(SEND_F|RECV_F|SEND_B|RECV_B)\d+")
-STEP = re.compile(r"ProfilerStep#(\d+)")
+_COMPACT = re.compile(r"(?:PP:)?(\d{1,9})([FBIW])(\d{1,9})")
+_PAIR = re.compile(r"(?:PP:)?\((\d{1,9}[FBIW]\d{1,9});(\d{1,9}[FBIW]\d{1,9})\)OVERLAP_F_B")
+_SPOKEN = re.compile(r"([FBIW]) ?(\d{1,9}) stage (\d{1,9})")
+_FIRST_SCHEDULES = re.compile(r"(Forward|Backward) (\d{1,9})")
+_EXCHANGE = re.compile(r"(?:PP:)?(\d{1,9})(SEND_F|RECV_F|SEND_B|RECV_B)\d{1,9}")
+STEP = re.compile(r"ProfilerStep#(\d{1,9})")
 
 
 class Named(NamedTuple):
