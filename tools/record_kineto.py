@@ -9,7 +9,6 @@ are left out to keep the files small.
 
 import gzip
 import json
-import re
 import sys
 import tempfile
 from datetime import timedelta

@@ -14,6 +14,7 @@ from hops.metrics.critical_path import Paths, critical_paths, previous_rows
 from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import Iterations, is_action
+from hops.metrics.parts import computed_ns, parts_ns
 from hops.metrics.stalls import Robust, SlowIteration, find_stalls
 from hops.metrics.throughput import iteration_times_ns
 from hops.program.action import ACTION_OPS, Op
@@ -59,17 +60,7 @@ class GapTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationParts:
-    """An iteration: pipeline + reduce + optimizer + host. None: the trace has no optimizer steps.
-
-    Each part begins where the one before ends, so none is negative where ranks go on alone: a step that begins while
-    other ranks still compute counts from the pipeline's end on, and what reaches into the next iteration belongs there.
-
-    Attributes:
-        pipeline: from the first action to the end of the last one.
-        reduce: from there to the first optimizer step; all ranks share it. Reductions, and waiting for each other.
-        optimizer: from there to the end of the last optimizer step.
-        host: from there to the next iteration.
-    """
+    """An iteration: pipeline + reduce + optimizer + host (see parts). None: the trace has no optimizer steps."""
 
     pipeline: Times
     reduce: Times | None
@@ -153,24 +144,14 @@ def _times(values_ns: Ints) -> Times:
 
 def _parts(run: Iterations) -> IterationParts:
     """Medians of the parts that follow each other in an iteration."""
-    trace = run.trace
-    step = (trace.stream == Stream.COMPUTE) & (trace.op == Op.OPTIMIZER)
-    computed = np.minimum(run.pipeline_end_ns, run.end_ns)
-    pipeline = _times(computed - run.start_ns)
-    index = run.index[step]
-    if len(np.unique(index)) < run.num_iterations:
-        return IterationParts(pipeline=pipeline, reduce=None, optimizer=None, host=None)
-    first = np.full(run.num_iterations, np.iinfo(np.int64).max)
-    last = np.zeros(run.num_iterations, dtype=np.int64)
-    np.minimum.at(first, index, trace.start_ns[step])
-    np.maximum.at(last, index, trace.end_ns[step])
-    first = np.clip(first, computed, run.end_ns)
-    last = np.clip(last, first, run.end_ns)
-    host = (run.end_ns - last)[run.followed]
+    found = parts_ns(run)
+    if found is None:
+        return IterationParts(pipeline=_times(computed_ns(run) - run.start_ns), reduce=None, optimizer=None, host=None)
+    host = found.host[run.followed]  # the last one ends with its own last row
     return IterationParts(
-        pipeline=pipeline,
-        reduce=_times(first - computed),
-        optimizer=_times(last - first),
+        pipeline=_times(found.pipeline),
+        reduce=_times(found.reduce),
+        optimizer=_times(found.optimizer),
         host=_times(host) if len(host) else None,
     )
 
