@@ -77,7 +77,7 @@ def in_two_chunks(named: NamedProfile, placement: str, memory: str) -> NamedProf
         **{name: tuple(getattr(old, name)[rank] / 2 for rank in rank_of) for name in halves},
         **{name: tuple(getattr(old, name)[rank] // 2 for rank in rank_of) for name in sizes},
         hop_s=tuple(0.0 if a == b else hop for a, b in pairwise(rank_of)),
-        memory_bytes=tuple(None if memory == "none" else ranks * each for each in old.activation_bytes),
+        budget_bytes=tuple(None if memory == "none" else ranks * each for each in old.activation_bytes),
     )
     return NamedProfile(name=named.name, profile=new)
 
@@ -93,7 +93,7 @@ def chunks(profiles: list[NamedProfile], budget_s: float) -> Iterator[dict[str, 
                     None if memory == "none" else named.profile.shape.num_ranks * each
                     for each in named.profile.activation_bytes
                 )
-                profile = dataclasses.replace(named.profile, memory_bytes=limits)
+                profile = dataclasses.replace(named.profile, budget_bytes=limits)
                 one.append(search(profile, iterations=iterations_for(budget_s, profile)).certificate.makespan_ns)
             two = [
                 search(named.profile, iterations=iterations_for(budget_s, named.profile)).certificate.makespan_ns
@@ -142,7 +142,7 @@ def rate(ranks: int, size: int) -> dict[str, Any]:
     shape = Shape.loop(ranks, num_microbatches=size)
     profile = StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     uneven = tuple(1e-3 * (1 + (7 * stage % 5) / 20) for stage in range(ranks))
-    profile = dataclasses.replace(profile, forward_s=uneven, memory_bytes=(2 * ranks,) * ranks)
+    profile = dataclasses.replace(profile, forward_s=uneven, budget_bytes=(2 * ranks,) * ranks)
     instance = Instance.of(profile)
     kinds = np.zeros((ranks, instance.longest_rank), dtype=np.int64)
     length = np.zeros(ranks, dtype=np.int64)

@@ -13,7 +13,7 @@ from hops.cost.base import StepCosts
 from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
 from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
 from hops.cost.roofline import DeviceRates, Traffic
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.distributions import Constant, Empirical, Exponential, Normal
 from hops.errors import UsageError
 from hops.hardware.network import RareDelay
@@ -148,9 +148,9 @@ def test_the_analytic_model_ends_its_iterations_as_its_steps_say():
 
 
 def test_fixed_costs_end_as_stated_or_not_at_all():
-    assert FixedCosts.uniform(2).step(0, 1) == StepCosts()
+    assert TableCosts.uniform(2).step(0, 1) == StepCosts()
     stated = StepCosts(host_s=1.0)
-    assert replace(FixedCosts.uniform(2), step_costs=stated).step(0, 1) is stated
+    assert replace(TableCosts.uniform(2), step_costs=stated).step(0, 1) is stated
 
 
 @pytest.mark.parametrize(

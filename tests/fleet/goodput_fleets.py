@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.distributions import generator
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan

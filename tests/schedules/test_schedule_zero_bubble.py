@@ -77,13 +77,13 @@ def test_no_stage_holds_more_than_the_limit(profile, limit):
 def test_no_stage_holds_more_bytes_than_its_rank_has(profile, seed):
     rng = np.random.default_rng(seed)
     memory = tuple(None if rng.random() < 0.2 else int(whole * rng.uniform(1, 6)) for whole in profile.activation_bytes)
-    limited = replace(profile, memory_bytes=memory)
+    limited = replace(profile, budget_bytes=memory)
     peaks = evaluate(ZeroBubble(max_activations=100).build(limited), limited).peak_bytes
     assert all(limit is None or peak <= limit for peak, limit in zip(peaks, memory, strict=True))
 
 
 def test_a_rank_that_holds_no_microbatch_is_refused():
-    profile = replace(StageCosts.uniform(Shape.loop(3, num_microbatches=2)), memory_bytes=(9, 1, None))
+    profile = replace(StageCosts.uniform(Shape.loop(3, num_microbatches=2)), budget_bytes=(9, 1, None))
     with pytest.raises(UsageError, match="rank 1 has 1 bytes for activations, but one microbatch needs 2"):
         ZeroBubble().build(profile)
 
@@ -123,7 +123,7 @@ def test_a_limit_beyond_64_bits_is_no_limit_in_both_forms():
     """Files say `no limit` by numbers of any size; compiled code holds 64 bits."""
     shape = Shape.loop(3, num_microbatches=5)
     free = StageCosts.uniform(shape, f=1.0, i=1.2, w=0.9)
-    huge = replace(free, memory_bytes=(10**27,) * 3)
+    huge = replace(free, budget_bytes=(10**27,) * 3)
     scheduler = SCHEDULERS.get("zero_bubble")()
     plain = scheduler.build(huge)
     assert greedy.fast is not greedy.function

@@ -80,7 +80,7 @@ def test_blocking_messages_are_searched_too(profile):
 
 def uneven(size=12, **more):
     profile = StageCosts.uniform(Shape.loop(4, num_microbatches=size), f=1e-3, i=1e-3, w=1e-3)
-    return dataclasses.replace(profile, forward_s=(1e-3, 2e-3, 1.5e-3, 1.2e-3), memory_bytes=(8, 6, 5, 4), **more)
+    return dataclasses.replace(profile, forward_s=(1e-3, 2e-3, 1.5e-3, 1.2e-3), budget_bytes=(8, 6, 5, 4), **more)
 
 
 def test_the_same_iterations_and_seed_give_the_same_program():
@@ -113,7 +113,7 @@ def test_splitting_only_the_last_backwards_beats_all_or_none():
 
 
 def test_less_memory_than_one_microbatch_takes_is_refused():
-    profile = dataclasses.replace(uneven(), memory_bytes=(8, 1, 5, 4))
+    profile = dataclasses.replace(uneven(), budget_bytes=(8, 1, 5, 4))
     with pytest.raises(DoesNotFitError, match="no program fits: rank 1 has 1 bytes"):
         search(profile, iterations=10)
 

@@ -7,7 +7,7 @@ import pytest
 from search_cases import hetero16
 from shared_data import FACTS, missing
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
 from hops.hardware.network import Network
@@ -135,11 +135,11 @@ def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(pla
     """Within memory, and to the nanosecond while no two messages arrive at once."""
     scheduler = SCHEDULERS.get("hops_hetero_adaptive")(iterations=300, chunks=2, placement=placement, seed=4)
     profile = uneven(scheduler.shape(4, 8))
-    profile = dataclasses.replace(profile, memory_bytes=(16, 15, 14, 13))
+    profile = dataclasses.replace(profile, budget_bytes=(16, 15, 14, 13))
     scheduler.configure(profile)
     scheduler._choice = dataclasses.replace(scheduler.choice, look_ahead=look_ahead)
     scheduler.configure = lambda profile: None  # keep this look-ahead
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,

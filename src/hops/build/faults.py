@@ -4,31 +4,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hops.build.cluster import build_cluster
+from hops.build.cluster import build_cluster, load_catalog
+from hops.build.figures import Figures
 from hops.engine.settings import Faults
 from hops.errors import UsageError
 from hops.faults.draw import FaultSource, draw_plan, load_availability
 from hops.faults.inventory import Inventory
 from hops.faults.plan import NO_FAULTS, FaultKind, FaultPlan, load_plan
 from hops.faults.presets import PRESETS, model_of
-from hops.hardware.cluster import Cluster
 from hops.hardware.network import Network
 from hops.spec.failure import FaultEntry
 from hops.spec.failure_targets import inventory_of, name_of, sites_of
 from hops.spec.spec import Spec
-from hops.units import format_time
-
-NANOSECONDS = 1_000_000_000
+from hops.units import NS_PER_S, format_time, to_ns
 
 
-def build_faults(spec: Spec, cluster: Cluster) -> Faults:
+def build_faults(known: Figures) -> Faults:
     """What a plan's targets mean in a run; the plan itself is empty yet."""
-    placement = spec.hardware.ranks()
-    timeout_s = spec.failure.link_timeout
+    timeout_s = known.spec.failure.link_timeout
     return Faults(
-        devices=placement,
-        reduction_links=_reduction_links(spec, cluster, placement),
-        link_timeout_ns=None if timeout_s is None else round(timeout_s * NANOSECONDS),
+        devices=tuple(device.id for device in known.devices),
+        reduction_links=_reduction_links(known),
+        link_timeout_ns=None if timeout_s is None else to_ns(timeout_s),
     )
 
 
@@ -60,16 +57,16 @@ def draw_faults(spec: Spec, *, seed: int | None = None) -> FaultPlan:
     Raises UsageError for a link that is not in the cluster.
     """
     enabled = spec.model_copy(update={"failure": spec.failure.model_copy(update={"enabled": True})})
-    network = build_cluster(spec).network(spec.hardware.ranks())
+    network = build_cluster(spec, load_catalog(spec)).network(spec.hardware.ranks())
     return build_plan(enabled, build_inventory(enabled, network), seed=seed)
 
 
 def check_horizon(spec: Spec, end_ns: int) -> None:
     """Raises UsageError if a run went on beyond the time for which its faults were drawn."""
     failure = spec.failure
-    if failure.enabled and failure.models and end_ns > failure.horizon * NANOSECONDS:
+    if failure.enabled and failure.models and end_ns > failure.horizon * NS_PER_S:
         raise UsageError(
-            f"the run lasts {format_time(end_ns / NANOSECONDS)}, but faults are drawn until "
+            f"the run lasts {format_time(end_ns / NS_PER_S)}, but faults are drawn until "
             f"{format_time(failure.horizon)}; raise failure.horizon"
         )
 
@@ -107,8 +104,9 @@ def _known(plan: FaultPlan, inventory: Inventory, path: str) -> FaultPlan:
     return plan
 
 
-def _reduction_links(spec: Spec, cluster: Cluster, placement: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _reduction_links(known: Figures) -> tuple[tuple[str, ...], ...]:
     """The links of the NIC of every rank, over which its gradients are reduced."""
-    if spec.optimizer.data_parallel == 1 or not spec.optimizer.enabled:
+    section = known.spec.optimizer
+    if section.data_parallel == 1 or not section.enabled:
         return ()
-    return tuple(cluster.nic_links(device) for device in placement)
+    return tuple(known.cluster.nic_links(device.id) for device in known.devices)

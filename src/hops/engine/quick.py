@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hops.compiled import available, kernel
 from hops.cost.base import CostModel
-from hops.engine.iteration import IterationEnd, draw_delays, to_ns
+from hops.engine.iteration import IterationEnd, draw_delays
 from hops.engine.links import transfer_ns
 from hops.engine.loop import Loop
 from hops.engine.rows import Recorder, codes_of
@@ -25,6 +25,7 @@ from hops.program.action import Op
 from hops.program.program import Program
 from hops.program.wiring import Wiring
 from hops.trace.trace import Stream
+from hops.units import to_ns
 
 IntArray = NDArray[np.int64]
 Ints = Sequence[int] | IntArray

@@ -14,9 +14,8 @@ from hops.errors import UnitError, UsageError
 from hops.faults.inventory import Inventory, Site, targets
 from hops.faults.models import FaultModel
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, is_factor, read_text
-from hops.units import format_time, parse_time
+from hops.units import NS_PER_S, format_time, parse_time, to_ns
 
-NANOSECONDS = 1_000_000_000
 MOST_FAULTS = 1_000_000
 
 
@@ -70,8 +69,8 @@ def _faults(source: FaultSource, site: Site, seed: int, horizon_s: float, *, roo
     for (start_s, end_s), factor in zip(windows, factors, strict=True):
         if not is_factor(source.kind, factor):
             continue
-        start_ns = round(start_s * NANOSECONDS)
-        end_ns = FOREVER if isinf(end_s) else min(FOREVER, max(start_ns + 1, round(end_s * NANOSECONDS)))
+        start_ns = to_ns(start_s)
+        end_ns = FOREVER if isinf(end_s) else min(FOREVER, max(start_ns + 1, to_ns(end_s)))
         for target in hit:
             yield Fault(
                 kind=source.kind, target=target, start_ns=start_ns, end_ns=end_ns, factor=factor, cause=site.cause
@@ -79,7 +78,6 @@ def _faults(source: FaultSource, site: Site, seed: int, horizon_s: float, *, roo
 
 
 _EXAMPLE = "expected time,add|remove,node, such as 120.5,remove,node3"
-NANOSECONDS = 1_000_000_000
 
 
 class _Event(NamedTuple):
@@ -129,7 +127,7 @@ def _in_order(path: Path, lines: list[str]) -> Iterator[_Event]:
         event = _event(f"{path}:{number}", text)
         if event.time_ns < last:
             raise UsageError(
-                f"{event.where}: got the time {event.time_ns / NANOSECONDS:g} s after {last / NANOSECONDS:g} s, "
+                f"{event.where}: got the time {event.time_ns / NS_PER_S:g} s after {last / NS_PER_S:g} s, "
                 "expected lines in order of time; sort the file"
             )
         last = event.time_ns
@@ -142,7 +140,7 @@ def _event(where: str, text: str) -> _Event:
         raise UsageError(f"{where}: got {text[:60]!r}, {_EXAMPLE}")
     if parts[1] not in ("add", "remove"):
         raise UsageError(f"{where}: got {parts[1]!r}, expected add or remove")
-    return _Event(where, round(_seconds(where, parts[0]) * NANOSECONDS), parts[1] == "add", parts[2])
+    return _Event(where, to_ns(_seconds(where, parts[0])), parts[1] == "add", parts[2])
 
 
 def _seconds(where: str, text: str) -> float:
@@ -153,7 +151,7 @@ def _seconds(where: str, text: str) -> float:
             seconds = parse_time(text)
         except UnitError:
             raise UsageError(f"{where}: got the time {text!r}, expected seconds, or a time such as 2 h") from None
-    if not 0 <= seconds < FOREVER / NANOSECONDS:
+    if not 0 <= seconds < FOREVER / NS_PER_S:
         raise UsageError(f"{where}: got the time {text!r}, expected at least 0 s")
     return seconds
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hops.build.build import Setup
 from hops.build.faults import build_inventory, build_plan
+from hops.build.setup import Setup
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.spec.failure_targets import name_of
 from hops.spec.spec import Spec

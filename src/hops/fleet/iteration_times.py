@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hops.build.prepared import PreparedRun, length_ns
 from hops.faults.plan import FOREVER, NO_FAULTS, Fault, FaultKind, FaultPlan
 from hops.fleet.recovery.base import PLAIN, Variant
+from hops.units import NS_PER_S
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -116,7 +117,7 @@ class IterationTimeTable:
         """Mean iteration time without faults; None if such a pipeline cannot run."""
         if self._pipeline_of(variant) is None:
             return None
-        return self.spread(variant).mean_ns / 1e9
+        return self.spread(variant).mean_ns / NS_PER_S
 
     def spread(self, variant: Variant = PLAIN, faults: tuple[Fault, ...] = ()) -> IterationTimes:
         """Iteration times while these faults (`conditions`) last.

@@ -150,7 +150,7 @@ class HopsHeteroAdaptive(Scheduler):
 
     def _fits(self, key: tuple[int, int], action: Action, place: int) -> bool:
         """Whether memory takes a forward; out of turn, it must leave room for its microbatch in later stages."""
-        limit = self.profile.memory_bytes[key[1]]
+        limit = self.profile.budget_bytes[key[1]]
         if action.op is not Op.F or limit is None:
             return True
         needed = self.profile.activation_bytes[action.stage]

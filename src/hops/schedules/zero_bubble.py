@@ -247,7 +247,7 @@ class ZeroBubble(StaticScheduler):
         durations = durations_ns(profile)
         times = [durations[op::NUM_OPS] for op in (Op.F, Op.I, Op.W)]
         most = stages if self.max_activations is None else self.max_activations
-        memory = [NO_LIMIT if limit is None else min(limit, NO_LIMIT) for limit in profile.memory_bytes]
+        memory = [NO_LIMIT if limit is None else min(limit, NO_LIMIT) for limit in profile.budget_bytes]
         for rank, (needed, limit) in enumerate(zip(profile.activation_bytes, memory, strict=True)):
             if needed > limit:
                 raise UsageError(

@@ -18,6 +18,7 @@ from hops.timing.evaluate import evaluate
 from hops.timing.instance import UNLIMITED, Instance
 from hops.timing.list_schedule import decode
 from hops.timing.stage_costs import StageCosts
+from hops.units import NS_PER_S
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
 DECODE_WORK = 4.5  # what decoding an action costs, in actions timed
@@ -75,7 +76,7 @@ def iterations_for(budget_s: float, profile: StageCosts) -> int:
     stages, size = profile.shape.num_stages, profile.shape.num_microbatches
     actions = 3 * stages * size
     rate = NS_PER_ACTION if available() else NS_PER_ACTION_PLAIN
-    left_ns = budget_s * 1e9 - actions * NS_PER_BUILTIN_ACTION
+    left_ns = budget_s * NS_PER_S - actions * NS_PER_BUILTIN_ACTION
     return max(0, int(left_ns / (rate * actions)))
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.distributions import generator
 from hops.faults.models import FaultModel, Window
 from hops.faults.plan import Fault, FaultKind, FaultPlan

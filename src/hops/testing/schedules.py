@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
@@ -89,7 +89,7 @@ class SchedulerConformance(ABC):
             pytest.skip("it does not promise to heed memory limits")
         shape = self._shape(num_ranks, num_microbatches)
         limits = tuple(2 + 3 * (rank % 2) for rank in range(num_ranks))
-        profile = replace(unequal(shape), memory_bytes=limits)
+        profile = replace(unequal(shape), budget_bytes=limits)
         peaks = evaluate(program_from_trace(self._run(profile)), profile).peak_bytes
         for rank, (peak, limit) in enumerate(zip(peaks, limits, strict=True)):
             assert peak <= limit, f"rank {rank} takes {peak} bytes of {limit}"
@@ -117,7 +117,7 @@ class SchedulerConformance(ABC):
 
     def _run(self, profile: StageCosts, *, iterations: int = 1) -> Trace:
         """What a new scheduler does in the engine, asked rank by rank as a policy."""
-        costs = FixedCosts(
+        costs = TableCosts.of(
             forward_s=profile.forward_s,
             input_backward_s=profile.input_backward_s,
             weight_backward_s=profile.weight_backward_s,

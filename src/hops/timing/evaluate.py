@@ -14,8 +14,7 @@ from hops.program.program import Program
 from hops.timing.longest_path import ActionTimes, start_times
 from hops.timing.memory_peaks import memory_peaks
 from hops.timing.stage_costs import StageCosts
-
-NS_PER_S = 1e9
+from hops.units import to_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,13 +83,9 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
 def durations_ns(profile: StageCosts) -> list[int]:
     """Integer nanoseconds per kind (stage * 4 + op)."""
     columns = (profile.forward_s, profile.fused_backward_s, profile.input_backward_s, profile.weight_backward_s)
-    return [_ns(seconds) for stage in zip(*columns, strict=True) for seconds in stage]
+    return [to_ns(seconds) for stage in zip(*columns, strict=True) for seconds in stage]
 
 
 def hops_ns(profile: StageCosts) -> list[int]:
     """Integer nanoseconds per pair of neighbouring stages."""
-    return [_ns(seconds) for seconds in profile.hop_s]
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * NS_PER_S)
+    return [to_ns(seconds) for seconds in profile.hop_s]

@@ -48,7 +48,7 @@ class Instance:
             times[1:, Op.F] += hop[:-1]
             times[:, [Op.B, Op.I]] += hop[:, None]
             hop[:] = 0
-        limits = [UNLIMITED if limit is None else min(limit, UNLIMITED) for limit in profile.memory_bytes]
+        limits = [UNLIMITED if limit is None else min(limit, UNLIMITED) for limit in profile.budget_bytes]
         return cls(
             size=profile.shape.num_microbatches,
             times=_frozen(times),

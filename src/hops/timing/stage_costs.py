@@ -15,7 +15,7 @@ class StageCosts:
         hop_s: latency of a message between stages s and s + 1, either way; length stages - 1, 0 on the same rank.
         blocking: whether messages keep both ranks busy.
         activation_bytes: what F allocates; kept_for_weight_bytes: what stays from the end of I to the end of W.
-        memory_bytes: per rank, what activations may take at any time; None is no limit. Length ranks.
+        budget_bytes: per rank, the activation budget: what activations may take at any time; None is no limit.
     """
 
     shape: Shape
@@ -27,13 +27,13 @@ class StageCosts:
     blocking: bool = False
     activation_bytes: tuple[int, ...]
     kept_for_weight_bytes: tuple[int, ...]
-    memory_bytes: tuple[int | None, ...]
+    budget_bytes: tuple[int | None, ...]
 
     @classmethod
     def uniform(
         cls, shape: Shape, *, f: float = 1.0, i: float = 1.0, w: float = 1.0, hop_s: float = 0.0
     ) -> "StageCosts":
-        """The same times on every stage, activations of 2 bytes of which W keeps 1, no memory limit."""
+        """The same times on every stage, activations of 2 bytes of which W keeps 1, no activation budget."""
         stages = shape.num_stages
         ranks = shape.rank_of_stage
         hops = tuple(hop_s if ranks[s] != ranks[s + 1] else 0.0 for s in range(stages - 1))
@@ -46,5 +46,5 @@ class StageCosts:
             hop_s=hops,
             activation_bytes=(2,) * stages,
             kept_for_weight_bytes=(1,) * stages,
-            memory_bytes=(None,) * shape.num_ranks,
+            budget_bytes=(None,) * shape.num_ranks,
         )
