@@ -159,7 +159,6 @@ BUDGET_S = 1.0  # a number of evaluations, as in `hops plan --budget 1s`
 def planned(spec: "Spec", devices: tuple[str, ...]) -> "Spec | None":
     """The best plan on these devices with the same schedule, recompute option and batch; None if there is none."""
     from hops.errors import HopsError
-    from hops.planner.budget import Budget
     from hops.planner.planner import plan
     from hops.spec.open import OpenSpec
 
@@ -176,7 +175,7 @@ def planned(spec: "Spec", devices: tuple[str, ...]) -> "Spec | None":
         batches=((pipeline.microbatches, pipeline.microbatch_size),),
     )
     try:
-        return plan(opened, budget=Budget(seconds=BUDGET_S), top=1).plans[0].spec
+        return plan(opened, budget_s=BUDGET_S, top=1).plans[0].spec
     except HopsError:
         return None
 

@@ -50,7 +50,6 @@ def plan(
     """
     from hops.cli.console import show, show_json
     from hops.errors import UnitError, UsageError
-    from hops.planner.budget import Budget
     from hops.planner.planner import plan as find_plans
     from hops.planner.problem import Objective
     from hops.report.plan import render_plans
@@ -64,7 +63,7 @@ def plan(
         raise UsageError(f"--budget: {error}") from None
     opened = load_open(spec, overrides or (), batch=batch)
     with stages(visible=not quiet and not as_json) as progress:
-        report = find_plans(opened, objective=goal, budget=Budget(seconds=seconds), top=top, progress=progress)
+        report = find_plans(opened, objective=goal, budget_s=seconds, top=top, progress=progress)
     written = [] if output is None else write(report, output)
     if as_json:
         show_json(report.to_dict())
