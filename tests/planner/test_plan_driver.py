@@ -10,8 +10,9 @@ from hops.build.run import simulate, summarize
 from hops.errors import DoesNotFitError, HopsError, SpecError, UsageError
 from hops.metrics.iterations import Iterations
 from hops.metrics.throughput import iteration_times_ns
-from hops.planner.planner import plan
+from hops.planner.planner import _Planner, _silent, plan
 from hops.planner.problem import Objective, Pool
+from hops.planner.trial import trial_of
 from hops.spec.load import loads
 from hops.spec.open import load_open
 from hops.spec.text import dump
@@ -53,6 +54,34 @@ def test_the_best_plan_of_a_small_problem_is_the_best_of_all(name):
     assert 1e3 * report.plans[0].seconds == pytest.approx(best_ms, rel=1e-12)
     assert report.effort.exhaustive
     assert report.bound_ms <= best_ms * (1 + 1e-9)
+
+
+def trials_of_every_layout(spec):
+    """A planner that has not begun, and a trial of each layout that it may choose, by floor."""
+    planner = _Planner(spec, Objective.ITERATION_TIME, 1e3, 1, _silent)
+    pool = Pool.of(spec.base)
+    (search,) = planner._searches(pool)
+    candidates = search.candidates(10**6, seed=0)
+    return planner, pool, [trial_of(candidate, candidate.group.schedules[0]) for candidate in candidates]
+
+
+def test_no_trial_is_pruned_that_could_be_better():
+    """After one that takes nearly twice as long, the trial of the least floor still runs."""
+    planner, pool, trials = trials_of_every_layout(opened(SMALL, "pipeline.model.layers=4"))
+    slow = max(
+        (trial for trial in trials if trial.candidate.floor < 1.9 * trials[0].candidate.floor),
+        key=lambda trial: trial.candidate.floor,
+    )
+    planner._simulate([slow, trials[0]], pool)
+    assert [each.trial for each in planner.simulated] == [slow, trials[0]]
+
+
+def test_trials_that_cannot_be_better_are_pruned():
+    planner, pool, trials = trials_of_every_layout(opened(SMALL, "pipeline.model.layers=4"))
+    planner._simulate(trials, pool)
+    best = min(each.value for each in planner.simulated)
+    assert [each.trial for each in planner.simulated] == [each for each in trials if each.candidate.floor < best]
+    assert len(planner.simulated) < len(trials)
 
 
 @pytest.mark.parametrize(("schedule", "proved"), [("interleaved_1f1b", True), ("v_half", False), ("zb_v", False)])
@@ -211,7 +240,41 @@ def test_interrupting_returns_the_best_so_far():
     assert 1 <= report.effort.simulated <= 2
 
 
-def test_interrupting_before_anything_was_simulated_is_an_interrupt():
+@pytest.mark.parametrize(
+    ("what", "number"), [("searching", 1), ("rehearsing", 0), ("rehearsing", 2), ("simulating", 0)]
+)
+def test_interrupting_before_anything_was_simulated_simulates_the_best_that_is_known(what, number):
+    def stop(doing, done, total):
+        if (doing, done) == (what, number):
+            raise KeyboardInterrupt
+
+    report = plan(opened(SMALL, "pipeline.schedule=auto"), budget_s=LITTLE, progress=stop)
+    assert report.effort.interrupted
+    assert not report.effort.exhaustive
+    assert report.effort.simulated == 1
+    (best,) = report.plans
+    assert summarize(simulate(best.spec)).iteration_time.mean_ms == 1e3 * best.seconds
+    assert report.bound_ms <= 1e3 * best.seconds
+
+
+def test_interrupting_inside_the_first_search_simulates_the_best_valued_so_far(monkeypatch):
+    from hops.planner import candidates
+
+    real, calls = candidates.layout_bound, []
+
+    def interrupted(problem, layout):
+        calls.append((real(problem, layout), layout))
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+        return calls[-1][0]
+
+    monkeypatch.setattr(candidates, "layout_bound", interrupted)
+    report = plan(opened(SMALL), budget_s=LITTLE)
+    _, best = min(calls[:-1], key=lambda call: call[0])
+    assert report.plans[0].spec.pipeline.partition == best.layers
+
+
+def test_interrupting_before_a_layout_is_known_is_an_interrupt():
     def stop(what, done, total):
         raise KeyboardInterrupt
 

@@ -45,7 +45,7 @@ def plan(
 
     Open are `partition`, `placement` and `schedule` where the spec does not state them (or says `auto`), and keys that
     give a list of choices. The budget becomes a number of evaluations, so the same budget gives the same plans.
-    Ctrl-C ends the search: the best so far is shown and written, and the exit code is 130.
+    Ctrl-C ends the search: the best so far is simulated, shown and written, and the exit code is 130.
     Exit code 1 if nothing fits, with the proof.
     """
     from hops.cli.console import show, show_json

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 
 import numpy as np
 
@@ -58,6 +59,12 @@ class Search:
     def num_valued(self) -> int:
         """Layouts valued so far."""
         return len(self._known) + sum(self._steps)
+
+    @property
+    def best_known(self) -> Layout | None:
+        """The best layout valued so far that fits; None if there is none."""
+        best = min(self._known, key=self.value, default=None)
+        return None if best is None or self._known[best] == inf else best
 
     def bound(self) -> float:
         """No plan of the group has a better value."""

@@ -11,7 +11,7 @@ from hops.planner.block_costs import BlockCosts, MessageTimes, block_costs
 from hops.planner.candidates import Search, layouts_within
 from hops.planner.layout import Candidate
 from hops.planner.layout_problem import AfterPipeline, layout_problem
-from hops.planner.problem import SECONDS_PER_HOUR, Objective, Pool, ScheduleFamily, groups, search_s
+from hops.planner.problem import SECONDS_PER_HOUR, Objective, Pool, ScheduleFamily, groups, search_s, shortened
 from hops.planner.problem_bounds import ProblemBounds
 from hops.planner.result import Effort, Plan, PlanReport, fullness_of, limit_of, nothing_fits
 from hops.planner.trial import Trial, rehearse, run, trial_of
@@ -21,6 +21,7 @@ from hops.spec.schedule import ScheduleChoice
 MILLION = 1e6
 REHEARSAL_SHARE = 0.2  # of a budget
 SEARCH_SHARE = 0.15  # for rehearsals of schedules that search
+TRIED_AT_LAST = 8  # so many at most of the best, when the search is interrupted before anything was simulated
 SEARCHED_LAYOUTS = 8  # on so many of the best at most, schedules that search are tried
 Progress = Callable[[str, int, int], None]
 """progress(what is being done, how many are done, of how many)"""
@@ -37,8 +38,8 @@ def plan(
     """The best plans of an open spec, simulated and ranked.
 
     The same spec, objective, budget and top give the same plans: the budget becomes numbers of evaluations at fixed
-    rates, and random moves come from the spec's seed. A KeyboardInterrupt ends the search with the best so far, if
-    anything has been simulated by then.
+    rates, and random moves come from the spec's seed. A KeyboardInterrupt ends the search with the best so far: if
+    nothing has been simulated by then, the best layout that is known is. It is raised again if none is known.
 
     Raises DoesNotFitError with the proof if no placement fits, UsageError if the spec leaves nothing open.
     """
@@ -66,8 +67,9 @@ class _Planner:
     budget_s: float
     top: int
     progress: Progress
+    candidates: list[tuple[int, Candidate]] = field(default_factory=list)  # with their place in their group
+    trials: list[tuple[float, int, Trial]] = field(default_factory=list)  # that run, with their expected value
     simulated: list[_Simulated] = field(default_factory=list)
-    layouts: int = 0
     rehearsed: int = 0
     proved: bool = False
     interrupted: bool = False
@@ -79,9 +81,11 @@ class _Planner:
         try:
             self._simulate(self._trials(searches, pool), pool)
         except KeyboardInterrupt:
+            self.interrupted = True
+            if not self.simulated:
+                self._simulate_one(searches, pool)
             if not self.simulated:
                 raise
-            self.interrupted = True
         if not self.simulated:
             raise nothing_fits(searches)
         return self._report(searches, pool)
@@ -112,7 +116,6 @@ class _Planner:
         ranks = min(len(pool.ids), searches[0].problem.num_layers)
         each = layouts_within(self.budget_s, ranks=ranks, groups=len(searches))
         self.proved = all(search.is_small(each) and search.fit_is_certain for search in searches)
-        candidates: list[tuple[int, Candidate]] = []  # with their place in their group
         of_group: list[list[Candidate]] = []
         for number, search in enumerate(searches):
             self.progress("searching", number, len(searches))
@@ -120,11 +123,10 @@ class _Planner:
             if self.objective is Objective.PARETO:
                 found = self._with_cheap_ones(search, found, each)
             of_group.append(found)
-            candidates += enumerate(found)
-            self.layouts += search.num_valued
+            self.candidates += enumerate(found)
         if not self.proved:
-            candidates += _also_for_others(searches, of_group)
-        return list(self._rehearsed(candidates, pool))
+            self.candidates += _also_for_others(searches, of_group)
+        return list(self._rehearsed(self.candidates, pool))
 
     def _with_cheap_ones(self, search: Search, found: list[Candidate], evaluations: int) -> list[Candidate]:
         """The fast candidates and those that are cheap per token, in turn."""
@@ -144,7 +146,7 @@ class _Planner:
             yield from sorted(alone, key=_expected)
             return
         left_s = self.budget_s * REHEARSAL_SHARE
-        trials: list[tuple[float, int, Trial]] = []
+        trials = self.trials
         turns = [
             (place, candidate.floor, number, candidate, schedule)
             for number, (place, candidate) in enumerate(candidates)
@@ -158,14 +160,14 @@ class _Planner:
             if left_s < 0 and trials:
                 self.proved = False
                 break
-            trials += self._rehearse(candidate, schedule, len(trials), pool)
+            self._rehearse(candidate, schedule, pool)
         trials.sort(key=lambda entry: entry[:2])
         by_floor = sorted((candidate for _, candidate in candidates), key=lambda candidate: candidate.floor)
         by_expected = [trial.candidate for _, _, trial in trials]
         either = [each for pair in zip_longest(by_floor, by_expected) for each in pair if each is not None]
         left_s = self.budget_s * SEARCH_SHARE
         for candidate, schedule in islice(_searched(either), SEARCHED_LAYOUTS):
-            trials += self._rehearse(candidate, schedule, len(trials), pool)
+            self._rehearse(candidate, schedule, pool)
             left_s -= trial_of(candidate, schedule).search_rehearsal_s
             if left_s < 0:
                 break
@@ -173,13 +175,12 @@ class _Planner:
         trials.sort(key=lambda entry: entry[:2])
         yield from (trial for _, _, trial in trials)
 
-    def _rehearse(
-        self, candidate: Candidate, schedule: ScheduleChoice, number: int, pool: Pool
-    ) -> list[tuple[float, int, Trial]]:
-        """The trial with its expected value, or nothing if it cannot run."""
+    def _rehearse(self, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> None:
+        """Add the trial with its expected value, unless it cannot run."""
         self.rehearsed += 1
         trial = rehearse(self.opened, candidate, schedule, pool)
-        return [] if trial is None else [(_expected(trial), number, trial)]
+        if trial is not None:
+            self.trials.append((_expected(trial), len(self.trials), trial))
 
     def _simulate(self, trials: Sequence[Trial], pool: Pool) -> None:
         """Simulate in turn, until nothing left can be better and `top` have run, or the budget is spent."""
@@ -199,6 +200,23 @@ class _Planner:
             found = run(self.opened, trial, pool)
             if found is not None:
                 self.simulated.append(self._judged(trial, found, pool))
+
+    def _simulate_one(self, searches: Sequence[Search], pool: Pool) -> None:
+        """Simulate the best that is known when the search is interrupted, if anything is."""
+        rehearsed = [trial for _, _, trial in sorted(self.trials, key=lambda entry: entry[:2])]
+        candidates = [candidate for _, candidate in self.candidates] or [
+            search.candidate(layout) for search in searches if (layout := search.best_known) is not None
+        ]
+        valued = [
+            trial_of(candidate, shortened(schedule))
+            for candidate in sorted(candidates, key=lambda candidate: candidate.floor)
+            for schedule in sorted(candidate.group.schedules, key=search_s)
+        ]
+        for trial in [*rehearsed, *valued][:TRIED_AT_LAST]:
+            found = run(self.opened, trial, pool)
+            if found is not None:
+                self.simulated.append(self._judged(trial, found, pool))
+                return
 
     def _judged(self, trial: Trial, found: SimulatedRun, pool: Pool) -> _Simulated:
         summary = summarize(found)
@@ -225,7 +243,7 @@ class _Planner:
             bound=bound,
             bound_ms=1e3 * min(search.bounds.choices.seconds for search in same_batch),
             effort=Effort(
-                layouts=self.layouts,
+                layouts=sum(search.num_valued for search in searches),
                 rehearsed=self.rehearsed,
                 simulated=len(self.simulated),
                 exhaustive=self.proved and not self.interrupted,
