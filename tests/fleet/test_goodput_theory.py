@@ -134,10 +134,10 @@ def test_equal_samples_are_drawn_exactly():
 def test_more_copies_are_slower_with_jitter_and_equally_fast_without():
     jitter = "jitter: {distribution: lognormal, mean: 1, std: 0.1}"
     noisy = [World(copies=copies, more=jitter, samples=48) for copies in (1, 16, 256)]
-    kept = [each.live("stall", [], horizon_ns=2000 * S, times=FREE).iterations for each in noisy]
+    kept = [each.train("stall", [], horizon_ns=2000 * S, times=FREE).iterations for each in noisy]
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > 1.02 * kept[2]
-    steady = [World(copies=copies).live("stall", [], horizon_ns=2000 * S, times=FREE) for copies in (4, 4096)]
+    steady = [World(copies=copies).train("stall", [], horizon_ns=2000 * S, times=FREE) for copies in (4, 4096)]
     assert steady[0].spent_ns[TimeUse.PRODUCTIVE] == steady[1].spent_ns[TimeUse.PRODUCTIVE] == 2000 * S
 
 
