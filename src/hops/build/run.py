@@ -27,6 +27,11 @@ class SimulatedRun:
     def facts(self) -> RunFacts:
         return self.setup.facts
 
+    def __repr__(self) -> str:
+        meta = self.trace.meta
+        ran = f"{meta.num_ranks} ranks, {self.trace.num_iterations} iterations, {len(self.trace)} rows"
+        return f"SimulatedRun({meta.schedule}, {ran})"
+
 
 def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run a spec.

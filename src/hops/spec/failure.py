@@ -18,7 +18,6 @@ from hops.decode.quantities import (
     Bytes,
     Flag,
     Index,
-    InputFile,
     Name,
     Probability,
     Seconds,
@@ -32,6 +31,7 @@ from hops.faults.models import FAULT_MODELS, FaultModel, Fixed, Renewal, Share
 from hops.faults.plan import FaultKind
 from hops.faults.presets import PRESETS
 from hops.registry import made
+from hops.spec.context import InputFile
 from hops.spec.distributions import ConstantForm, Factors, Time
 from hops.units import shown
 
