@@ -312,8 +312,8 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
 
     Args:
         spec: with `failure.enabled`; `failure.recovery` says what stops cost.
-        days: how long every simulated life lasts.
-        seeds: how many lives.
+        days: how long every simulated training runs.
+        seeds: how many trainings, with faults of their own.
         samples: iterations simulated per condition, if anything in the spec is drawn.
 
     >>> stops = {"kind": "stop", "on": "devices", "between": "20 d", "repair": "1 h"}
