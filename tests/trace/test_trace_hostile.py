@@ -22,17 +22,13 @@ def own(tmp_path, *, microbatches=1, microbatch=0, end=10, more=""):
 
 
 def test_a_microbatch_that_the_metadata_has_not_is_no_reason_to_fill_the_memory(tmp_path):
-    with pytest.raises(
-        TraceError, match=r"events\.csv:3: got .*; microbatch: expected below 1, as the metadata has it"
-    ):
+    with pytest.raises(TraceError, match=r"events\.csv:3: got .*; microbatch: expected -1 to 0, as the metadata"):
         read_trace(own(tmp_path, microbatch=2**31 - 2))
 
 
 @pytest.mark.parametrize("microbatches", [0, -3, 2**31])
 def test_numbers_of_microbatches_that_no_iteration_has(tmp_path, microbatches):
-    with pytest.raises(
-        TraceError, match=rf"events\.csv:1: metadata is malformed .*num_microbatches {microbatches}: exp"
-    ):
+    with pytest.raises(TraceError, match=rf"events\.csv:1:46: num_microbatches: got {microbatches}, expected at "):
         read_trace(own(tmp_path, microbatches=microbatches))
 
 
@@ -46,14 +42,14 @@ def test_times_may_be_as_long_as_all_ranks_together_fit_64_bits(tmp_path):
 @pytest.mark.parametrize("bandwidth", ["0", "-1", "NaN", "1" + 400 * "0", '"x"'])
 def test_bandwidths_that_no_link_has(tmp_path, bandwidth):
     links = f', "links": [{{"name": "l", "bandwidth_bytes_per_s": {bandwidth}}}]'
-    with pytest.raises(TraceError, match=r"events\.csv:1: metadata is malformed"):
+    with pytest.raises(TraceError, match=r"events\.csv:1.*: links\[0\]\.bandwidth_bytes_per_s: got .*, expected "):
         read_trace(own(tmp_path, more=links))
 
 
 def test_a_bomb_of_brackets_is_a_malformed_line(tmp_path):
     file = tmp_path / "events.csv"
     file.write_text(f"# {'[' * 100_000}\n{HEADER}\n")
-    with pytest.raises(HopsError, match="metadata is not JSON"):
+    with pytest.raises(HopsError, match="is not JSON that can be read"):
         read_trace(file, format_name="hops")
     folder = tmp_path / "megatron_trace"
     folder.mkdir()

@@ -11,7 +11,7 @@ from hops.build.length import check_length
 from hops.build.network import build_network
 from hops.build.remarks import scope_warnings
 from hops.cost.base import CostModel
-from hops.engine.settings import P2P, RunSettings
+from hops.engine.settings import P2P, Engine, RunSettings
 from hops.hardware.cluster import Cluster
 from hops.hardware.network import Network
 from hops.metrics.summary import RunFacts
@@ -87,6 +87,7 @@ def build(spec: Spec) -> Setup:
             iterations=spec.simulation.iterations,
             seed=spec.simulation.seed,
             p2p=p2p,
+            engine=Engine(spec.simulation.engine),
             schedule=spec.pipeline.schedule.name,
             devices=tuple(f"{device.kind.name} {device.id}" for device in known.devices),
             hosts=tuple(device.node for device in known.devices),

@@ -1,6 +1,7 @@
 """A fault plan is data: what breaks, from when to when, by how much. The same plan can meet any schedule."""
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -119,6 +120,10 @@ class FaultPlan:
         return FaultPlan(
             faults=tuple(fault for fault in self.faults if fault.start_ns < end_ns and fault.end_ns > start_ns)
         )
+
+    def begun_by(self, time_ns: int) -> tuple[Fault, ...]:
+        """The faults that begin at `time_ns` or earlier."""
+        return self.faults[: bisect_right(self.faults, time_ns, key=lambda fault: fault.start_ns)]
 
     def from_now(self, now_ns: int) -> "FaultPlan":
         """The plan with `now_ns` as time 0: what is repaired by then is left out, what lasts then starts at 0."""

@@ -50,12 +50,16 @@ class OptimizerSection(Section):
     )
 
 
+EngineName = Literal["auto", "reference", "compiled"]
+
+
 class SimulationSection(Section):
     """How much is simulated, and with which random numbers."""
 
     iterations: Count = Field(default=3, description="optimizer steps to simulate")
     warmup_iterations: Index = Field(default=0, description="first iterations that metrics leave out")
     seed: Seed = Field(default=0, description="the one seed of all random draws")
+    engine: EngineName = Field(default="auto", description="what simulates; the trace is the same")
 
 
 def _suffix(*suffixes: str) -> AfterValidator:
