@@ -28,9 +28,8 @@ from hops.search.robust import Noise, choose, expected_ns
 from hops.search.search import iterations_for, search, warm_up
 from hops.search.starts import first_policies
 from hops.timing.examples import NamedProfile, read_profiles
-from hops.timing.instance import Instance
 from hops.timing.list_schedule import decode
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import StageCosts, cost_arrays
 
 JITTER = 0.1
 HETERO_BUDGET_S = 0.08
@@ -143,13 +142,13 @@ def rate(ranks: int, size: int) -> dict[str, Any]:
     profile = StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     uneven = tuple(1e-3 * (1 + (7 * stage % 5) / 20) for stage in range(ranks))
     profile = dataclasses.replace(profile, forward_s=uneven, budget_bytes=(2 * ranks,) * ranks)
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     kinds = np.zeros((ranks, instance.longest_rank), dtype=np.int64)
     length = np.zeros(ranks, dtype=np.int64)
     policy = next(first_policies(instance))
-    per_decode = seconds(lambda: decode.fast(*instance.arrays, policy, kinds, length))
+    per_decode = seconds(lambda: decode.fast(*instance, policy, kinds, length))
     work, ways = 200 * instance.num_actions, tails(instance)
-    per_anneal = seconds(lambda: anneal.fast(*instance.arrays, *ways, 0, work, 200_000, 7, kinds.copy(), length.copy()))
+    per_anneal = seconds(lambda: anneal.fast(*instance, *ways, 0, work, 200_000, 7, kinds.copy(), length.copy()))
     return {
         "ranks": ranks,
         "microbatches": size,

@@ -11,6 +11,7 @@ from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.memory import StageMemory
 from hops.model.partition import Partition
 from hops.model.transformer import get_model
+from hops.model.workload import Workload
 from hops.testing.costs import CostModelConformance
 
 
@@ -22,11 +23,13 @@ class TestTableCosts(CostModelConformance):
 class TestAnalyticCosts(CostModelConformance):
     def make(self, num_stages):
         return AnalyticCosts.of(
-            get_model("gpt2"),
+            Workload(
+                model=get_model("gpt2"),
+                batch=Microbatch(sequence_length=256),
+                how=Implementation(recompute="selective"),
+                optimizer=Optimizer.named("adam", element_bytes=2),
+            ),
             Partition.even(12, num_stages),
-            Microbatch(sequence_length=256),
-            Implementation(recompute="selective"),
-            Optimizer.named("adam", element_bytes=2),
             [DeviceRates(peak_flop_per_s=1e14, memory_bandwidth=1e12)] * num_stages,
             steps=StepModel(host=Normal(mean=1.0, std=0.1)),
         )

@@ -20,6 +20,7 @@ from hops.hardware.network import RareDelay
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.partition import Partition
 from hops.model.transformer import get_model
+from hops.model.workload import Workload
 
 RATES = DeviceRates(peak_flop_per_s=300e12, memory_bandwidth=2e12)
 
@@ -136,11 +137,13 @@ def test_no_part_of_the_step_moves_the_draws_of_another():
 def test_the_analytic_model_ends_its_iterations_as_its_steps_say():
     steps = StepModel(host=Exponential(mean=1.0))
     model = AnalyticCosts.of(
-        get_model("gpt2"),
+        Workload(
+            model=get_model("gpt2"),
+            batch=Microbatch(sequence_length=128),
+            how=Implementation(),
+            optimizer=Optimizer.named("adam", element_bytes=2),
+        ),
         Partition.even(12, 2),
-        Microbatch(sequence_length=128),
-        Implementation(),
-        Optimizer.named("adam", element_bytes=2),
         [RATES, RATES],
         steps=steps,
     )

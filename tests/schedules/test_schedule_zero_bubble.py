@@ -13,8 +13,8 @@ from hops.program.lowering import check
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
 from hops.schedules.zero_bubble import NO_LIMIT, VARIANTS, ZeroBubble, greedy
-from hops.timing.evaluate import durations_ns, evaluate, hops_ns
-from hops.timing.stage_costs import StageCosts
+from hops.timing.evaluate import evaluate
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 few = settings(deadline=None, max_examples=30)
 profiles = st.builds(
@@ -46,8 +46,8 @@ def span(program, profile):
 def all_variants(profile, limit):
     """The longest stage span of each of the eight variants, without leaving any out."""
     p, m = profile.shape.num_stages, profile.shape.num_microbatches
-    durations = durations_ns(profile)
-    columns = [durations[op::4] for op in (0, 2, 3)] + [hops_ns(profile), [2 * limit] * p]
+    durations = durations_ns(profile).T.tolist()
+    columns = [durations[op] for op in (0, 2, 3)] + [hops_ns(profile).tolist(), [2 * limit] * p]
     columns += [[1] * p, [0] * p, [NO_LIMIT] * p]
     return [greedy(m, *columns, *variant, NO_LIMIT, [0] * 3, [0] * (p * m), [0] * (3 * p * m)) for variant in VARIANTS]
 

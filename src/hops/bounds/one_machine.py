@@ -1,6 +1,6 @@
 """What one rank's actions, with their heads and tails, say about the makespan."""
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
 import numpy as np
 

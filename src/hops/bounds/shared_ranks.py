@@ -1,6 +1,6 @@
 """Tightens heads, or tails, where several stages share a rank: all of them must pass through the one machine."""
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
 import numpy as np
 

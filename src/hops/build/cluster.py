@@ -1,6 +1,7 @@
 """The hardware section becomes a cluster."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from hops.distributions import Distribution
@@ -15,7 +16,13 @@ from hops.spec.spec import Spec
 
 def load_catalog(spec: Spec) -> Catalog:
     """Our catalog with the spec's own files. Raises CatalogError if one is wrong."""
-    return Catalog.load([Path(name) for name in spec.hardware.catalog])
+    own = [Path(name) for name in spec.hardware.catalog]
+    return Catalog.load(own) if own else _shipped_catalog()
+
+
+@cache
+def _shipped_catalog() -> Catalog:
+    return Catalog.load()
 
 
 def build_cluster(spec: Spec, catalog: Catalog) -> Cluster:

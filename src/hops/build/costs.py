@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf
 
-from hops.build.figures import Figures, Workload
+from hops.build.figures import Figures
 from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel
 from hops.cost.collectives import reduction_seconds, tied_reduce_seconds
@@ -18,7 +18,7 @@ from hops.hardware.devices import Interconnect
 from hops.hardware.network import RareDelay
 from hops.model.memory import StageMemory
 from hops.model.partition import Partition
-from hops.model.workload import stage_parameters
+from hops.model.workload import Workload, stage_parameters
 from hops.program.shape import Shape
 from hops.spec.pipeline import StageTimes, per_stage
 from hops.spec.spec import Spec
@@ -94,13 +94,9 @@ def _analytic(known: Figures, shape: Shape) -> AnalyticCosts:
     assert work is not None, "a spec without stage times has a model"
     parts = partition(known, shape)
     return AnalyticCosts.of(
-        work.model,
+        work,
         parts,
-        work.batch,
-        work.how,
-        work.optimizer,
         stage_rates(known, shape),
-        optimizer_shards=work.optimizer_shards,
         steps=_steps(known, shape, work, parts),
         split_overhead=pipeline.split_overhead,
         first_stage_splits=pipeline.first_stage_splits,
@@ -119,7 +115,7 @@ def partition(known: Figures, shape: Shape) -> Partition:
     if isinstance(stated, tuple):
         return Partition(layers=stated)
     if stated == "balanced":
-        return balanced_partition(work.model, work.batch, work.how, stage_rates(known, shape))
+        return balanced_partition(work, stage_rates(known, shape))
     return Partition.even(work.model.layers, shape.num_stages)
 
 

@@ -1,6 +1,6 @@
 """The failure section becomes what breaks in a run: models are drawn, traces and plans read, links looked up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,9 +43,8 @@ def build_plan(spec: Spec, inventory: Inventory, *, seed: int | None = None) -> 
     failure = spec.failure
     if not failure.enabled:
         return NO_FAULTS
-    drawn = draw_plan(
-        _sources(failure.models, inventory), spec.simulation.seed if seed is None else seed, failure.horizon
-    )
+    number = spec.simulation.seed if seed is None else seed
+    drawn = draw_plan(fault_sources(spec, inventory), number, failure.horizon)
     stated = [] if failure.plan is None else [_known(load_plan(Path(failure.plan)), inventory, failure.plan)]
     replayed = [] if failure.trace is None else [load_availability(Path(failure.trace), inventory)]
     return FaultPlan.of(fault for plan in (drawn, *stated, *replayed) for fault in plan)
@@ -71,12 +70,15 @@ def check_horizon(spec: Spec, end_ns: int) -> None:
         )
 
 
-def _sources(entries: Sequence[FaultEntry], inventory: Inventory) -> Iterator[FaultSource]:
-    for index, entry in enumerate(entries):
+def fault_sources(spec: Spec, inventory: Inventory) -> tuple[FaultSource, ...]:
+    """What may break, by the models of the section. Raises UsageError for a link that is not in the cluster."""
+    found: list[FaultSource] = []
+    for index, entry in enumerate(spec.failure.models):
         try:
-            yield from _sources_of(entry, inventory)
+            found += _sources_of(entry, inventory)
         except UsageError as error:
             raise UsageError(f"failure.models[{index}]: {error}") from None
+    return tuple(found)
 
 
 def _sources_of(entry: FaultEntry, inventory: Inventory) -> Iterator[FaultSource]:

@@ -11,20 +11,9 @@ from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
 from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
-from hops.model.transformer import Transformer
+from hops.model.workload import Workload
 from hops.spec.pipeline import ELEMENT_BYTES
 from hops.spec.spec import Spec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """The work of a spec with a model. `optimizer_shards`: replicas that share the optimizer's states."""
-
-    model: Transformer
-    batch: Microbatch
-    how: Implementation
-    optimizer: Optimizer
-    optimizer_shards: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,11 @@ from itertools import islice
 
 from hops.build.cluster import build_cluster, load_catalog
 from hops.build.costs import partition
-from hops.build.figures import Figures, Workload, resolve, stated_kinds
+from hops.build.figures import Figures, resolve, stated_kinds
 from hops.cost.profile import HardwareProfile, Scope
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import DeviceKind
+from hops.model.workload import Workload
 from hops.program.shape import Shape
 from hops.spec.hardware import DeviceEntry
 from hops.spec.spec import Spec

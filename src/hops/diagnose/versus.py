@@ -1,13 +1,14 @@
 """The comparison of `hops bench hetero16`: the search, the original's rule and built-ins, planned and under jitter."""
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hops.decode.decode import read
+from hops.decode.quantities import Count, Number, Several
 from hops.distributions import FloatArray, generator
 from hops.errors import UsageError
 from hops.program.program import Program
@@ -16,10 +17,9 @@ from hops.search.anneal import order_of
 from hops.search.robust import SHORTEST
 from hops.search.search import iterations_for, search
 from hops.timing.examples import NamedProfile, profile_from_json
-from hops.timing.instance import Instance
 from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import replay
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 HETERO16 = Path(__file__).parent / "hetero16.json"
 """Stage times and makespans that the original HOPS published (github.com/O1af/HOPS): 2 L4 + 2 A10G in 16 ways."""
@@ -29,7 +29,25 @@ MEMORY = ("none", "p", "1f1b")
 SEEDS = (42, 43, 44)
 TIE = 1e-4  # gains below 0.01% either way are ties
 NS_PER_MS = 1e6
-COPIED = ("microbatches", "forward_ms", "input_backward_ms", "weight_backward_ms", "fused_backward_ms", "hop_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeteroTimes:
+    """What the file says of one pipeline, as far as a search needs it; lists have a value per stage."""
+
+    microbatches: Count
+    forward_ms: Several[Number]
+    input_backward_ms: Several[Number]
+    weight_backward_ms: Several[Number]
+    fused_backward_ms: Several[Number]
+    hop_ms: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeteroFile:
+    """The file: times by the name of their pipeline."""
+
+    pipelines: Mapping[str, HeteroTimes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +78,15 @@ def read_hetero16(path: Path, *, fused_is_sum: bool = False, memory: str = "none
     """
     if memory not in MEMORY:
         raise UsageError(f"memory must be one of {', '.join(MEMORY)}, but got {memory!r}")
-    try:
-        pipelines = json.loads(path.read_text(encoding="utf-8"))["pipelines"]
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: expected a JSON object with `pipelines`, name to times") from error
-    return [_hetero_profile(path, name, value, fused_is_sum, memory) for name, value in pipelines.items()]
+    file = read(HeteroFile, path, expected="JSON with `pipelines`, name to times", strict=False)
+    return [_hetero_profile(path, name, times, fused_is_sum, memory) for name, times in file.pipelines.items()]
 
 
-def _hetero_profile(path: Path, name: str, value: dict[str, Any], fused_is_sum: bool, memory: str) -> NamedProfile:
-    profile = {"name": name, **{key: value[key] for key in COPIED if key in value}}
-    stages = len(value["forward_ms"])
+def _hetero_profile(path: Path, name: str, times: HeteroTimes, fused_is_sum: bool, memory: str) -> NamedProfile:
+    profile: dict[str, Any] = {"name": name, **asdict(times)}
+    stages = len(times.forward_ms)
     if fused_is_sum:
-        both = zip(value["input_backward_ms"], value["weight_backward_ms"], strict=True)
+        both = zip(times.input_backward_ms, times.weight_backward_ms, strict=True)
         profile["fused_backward_ms"] = [i + w for i, w in both]
     limits = {"none": [None] * stages, "p": [2 * stages] * stages, "1f1b": [2 * (stages - s) for s in range(stages)]}
     profile["activation_bytes"], profile["kept_for_weight_bytes"] = [2] * stages, [1] * stages
@@ -87,7 +100,7 @@ def versus(named: NamedProfile, *, jitter: float, budget_s: float, seeds: Sequen
     result = search(profile, iterations=iterations_for(budget_s, profile))
     programs: dict[str, Program | None] = {name: _rival(name, profile) for name in RIVALS}
     programs[SEARCHED] = result.program
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     planned = [np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)]
     noisy = [*_noise(instance, jitter, seeds)]
     return Versus(
@@ -131,7 +144,7 @@ def _rival(name: str, profile: StageCosts) -> Program | None:
     return scheduler.program if fits_budget(scheduler.program, profile) else None
 
 
-def _noise(instance: Instance, jitter: float, seeds: Sequence[int]) -> Iterator[FloatArray]:
+def _noise(instance: CostArrays, jitter: float, seeds: Sequence[int]) -> Iterator[FloatArray]:
     for seed in seeds:
         shape = (*instance.times.shape, instance.size)
         factors = np.maximum(SHORTEST, 1 + jitter * generator(seed, "hetero16").standard_normal(shape))
@@ -139,11 +152,11 @@ def _noise(instance: Instance, jitter: float, seeds: Sequence[int]) -> Iterator[
         yield durations
 
 
-def _mean_ms(instance: Instance, program: Program | None, draws: Sequence[FloatArray]) -> float | None:
+def _mean_ms(instance: CostArrays, program: Program | None, draws: Sequence[FloatArray]) -> float | None:
     if program is None:
         return None
     kinds = np.zeros((instance.num_ranks, instance.longest_rank), dtype=np.int64)
     length = np.zeros(instance.num_ranks, dtype=np.int64)
     order_of(program, kinds, length)
-    rest = instance.arrays[2:]
+    rest = instance[2:]
     return float(np.mean([replay.fast(instance.size, draw, *rest, kinds, length, 0) for draw in draws])) / NS_PER_MS

@@ -38,10 +38,8 @@ class Links:
         self._full_per_ns = [link.bandwidth / NS_PER_S for link in network.links]
         self._per_ns = list(self._full_per_ns)  # what of it is left now
         self._on: list[list[_Transfer]] = [[] for _ in network.links]
-        self._shared = {
-            pair: tuple(index for index in route.links if isfinite(network.links[index].bandwidth))
-            for pair, route in network.routes.items()
-        }
+        self._network = network
+        self._shared: dict[tuple[int, int], tuple[int, ...]] = {}  # links of limited bandwidth, by pair in use
 
     def send(
         self, pair: tuple[int, int], num_bytes: int, delay_ns: int, handler: Callable[..., None], *arguments: Any
@@ -50,6 +48,10 @@ class Links:
 
         Returns what `cancel` takes; None: no bytes are on a link.
         """
+        if pair not in self._shared:
+            self._shared[pair] = tuple(
+                link for link in self._network.routes[pair].links if isfinite(self._full_per_ns[link])
+            )
         links = self._shared[pair]
         if num_bytes and links:
             transfer = _Transfer(links, num_bytes, (delay_ns, handler, arguments))

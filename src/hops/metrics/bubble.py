@@ -9,8 +9,8 @@ the message there is (a link on its way is down or slow, or it will be lost), th
 An idle rank whose next action needs nothing from elsewhere waits for its own message if its previous action sent one
 (blocking sends); otherwise it waits for nobody. A rank with no action left waits for the rank that ends the pipeline.
 
-Made means: the producing action has ended. So measured traces without message rows, and rendezvous in which a message
-starts late, are served by the same definition.
+Made means: the producing action, or the pair that it is in, has ended. So measured traces without message rows, and
+rendezvous in which a message starts late, are served by the same definition.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.intervals import Intervals, Ints
 from hops.metrics.iterations import ComputeRows, Iterations, is_action
 from hops.program.action import Op
-from hops.trace.order import producer_rows
-from hops.trace.trace import Trace
+from hops.trace.trace import Stream, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,9 +61,13 @@ class _Gaps:
     before: int
 
 
-def waits(run: Iterations) -> Waits:
-    """Follow every wait of a run to its end. Vectorised: one round per rank that a chain passes."""
-    gaps = _gaps(run)
+def waits(run: Iterations, *, once: bool = False) -> Waits:
+    """Follow every wait of a run to its end. Vectorised: one round per rank that a chain passes.
+
+    Where iterations overlap, an instant lies in the windows of two of them and counts in both; `once`: as an instant
+    of the later one only, and none after the last iteration's end.
+    """
+    gaps = _gaps(run, *(_once(run) if once else (run.pipeline_end_ns, np.full(run.num_iterations, run.span))))
     messages, faults = np.zeros((2, run.num_iterations * run.num_ranks), dtype=np.int64)
     gap, cell, start, end = np.arange(len(gaps.start)), gaps.cell, gaps.start, gaps.end
     explains = bool(len(run.message_faults.start)) or bool(np.any(gaps.ready < gaps.end))
@@ -100,21 +104,33 @@ def _overlapping(gaps: _Gaps, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return interval, first[interval] + nth
 
 
-def _gaps(run: Iterations) -> _Gaps:
-    """Idle time between a rank's rows and the edges of the pipeline window."""
+def _once(run: Iterations) -> tuple[Ints, Ints]:
+    """By iteration: the end of its pipeline or the next one's start; and the end of the last one that follows on."""
+    closes = np.flatnonzero(np.append(run.start_ns[1:] != run.end_ns[:-1], True))
+    limit = run.end_ns[closes[np.searchsorted(closes, np.arange(run.num_iterations))]]
+    return np.minimum(run.pipeline_end_ns, run.end_ns), limit
+
+
+def _gaps(run: Iterations, window_end: Ints, limit: Ints) -> _Gaps:
+    """Idle time between a rank's rows and the edges of the pipeline window.
+
+    Ranks idle after their last action of an iteration until its `window_end`, and nobody beyond `limit`; both shape
+    (iterations,).
+    """
     compute = run.compute_rows()
     index = run.index[compute.row]
     action = is_action(run.trace)[compute.row]
     start = np.maximum(compute.before, run.pipeline_start_ns[index] + compute.rank * run.span)
     ready, producer = _inputs(run, compute, start)
-    last, until, ender = _ends(run, compute, action)
-    before = np.flatnonzero(action & (compute.start > start))
+    last, until, ender = _ends(run, compute, action, window_end)
+    until_start = np.minimum(compute.start, limit[index] + compute.rank * run.span)
+    before = np.flatnonzero(action & (until_start > start))
     after = last[until > compute.end[last]]
     until = until[until > compute.end[last]]
     cell = index * run.num_ranks + compute.rank
     return _Gaps(
         start=np.concatenate((start[before], compute.end[after])),
-        end=np.concatenate((compute.start[before], until)),
+        end=np.concatenate((until_start[before], until)),
         ready=np.concatenate((ready[before], until)),
         rank=np.concatenate((compute.rank[before], compute.rank[after])),
         producer=np.concatenate((producer[before], ender[index[after]])),
@@ -123,7 +139,9 @@ def _gaps(run: Iterations) -> _Gaps:
     )
 
 
-def _ends(run: Iterations, compute: ComputeRows, action: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+def _ends(
+    run: Iterations, compute: ComputeRows, action: NDArray[np.bool_], window_end: Ints
+) -> tuple[Ints, Ints, Ints]:
     """Each rank's last action of each iteration, until when it then idles, and the rank that ends each iteration."""
     index = run.index[compute.row]
     follows = np.append((np.diff(compute.rank) == 0) & (np.diff(index) == 0) & action[1:], False)
@@ -131,7 +149,7 @@ def _ends(run: Iterations, compute: ComputeRows, action: NDArray[np.bool_]) -> t
     shift = compute.rank[last] * run.span
     beyond = (compute.rank[last] + 1) * run.span
     following = np.append(compute.start, beyond[-1:])[last + 1]  # of the same rank, or later than anything of it
-    until = np.minimum(run.pipeline_end_ns[index[last]] + shift, following)
+    until = np.minimum(window_end[index[last]] + shift, following)
     ending = last[compute.end[last] - shift == run.pipeline_end_ns[index[last]]]
     ender = np.zeros(run.num_iterations, dtype=np.int64)
     ender[index[ending][::-1]] = compute.rank[ending][::-1]
@@ -141,11 +159,14 @@ def _ends(run: Iterations, compute: ComputeRows, action: NDArray[np.bool_]) -> t
 def _inputs(run: Iterations, compute: ComputeRows, idle_from: Ints) -> tuple[Ints, Ints]:
     """When the input of each compute row was made (shifted to the row's rank), and by which rank (-1: none)."""
     rows = run.trace
-    source = producer_rows(rows)[compute.row]
-    remote = (source >= 0) & (rows.rank[source] != compute.rank)
-    previous_sent = np.append(False, _sends(rows)[compute.row][:-1] & (np.diff(compute.rank) == 0))
+    found = inputs_from_elsewhere(run)
+    source = found.source[compute.row]
+    remote = source >= 0
+    sends = _sends(rows)
+    sends[found.last] |= sends
+    previous_sent = np.append(False, sends[compute.row][:-1] & (np.diff(compute.rank) == 0))
     alone = np.where(previous_sent, idle_from, compute.start)
-    ready = np.where(remote, rows.end_ns[source] + compute.rank * run.span, alone)
+    ready = np.where(remote, found.ready_ns[compute.row] + compute.rank * run.span, alone)
     return ready, np.where(remote, rows.rank[source], -1).astype(np.int64)
 
 
@@ -162,7 +183,8 @@ class BubbleCause(StrEnum):
     """Why a rank idles. Each idle nanosecond has one cause; the first that applies.
 
     STEP: outside the pipeline window: reductions, waiting for other ranks' optimizer, the host.
-    FAULT: the rank at the end of its wait is hit by a fault (see waits).
+    FAULT: the rank at the end of its wait is hit by a fault (see waits); outside the pipeline window: it is hit with
+        something left to do, or has nothing under way while another is.
     MESSAGES: a message is under way at the end of its wait (see waits).
     IMBALANCE: of what is left, as much as the busiest rank of the iteration computes longer than this one.
     WARM_UP_COOL_DOWN: the rest: filling and draining the pipeline, which remains when all ranks have equal work.
@@ -227,20 +249,40 @@ def bubbles(run: Iterations) -> Bubbles:
         by_cause=_causes(other.sum(axis=0), imbalance, messages, faults, step=np.zeros_like(messages)),
     )
 
-    compute = run.compute()
-    whole = run.on_every_rank(run.start_ns, run.end_ns)
-    inner = run.on_every_rank(run.pipeline_start_ns, run.pipeline_end_ns)
-    idle, idle_inside = _idle(whole, compute), _idle(inner, compute)
+    if np.any(run.pipeline_end_ns > run.end_ns):
+        found = waits(run, once=True)
+        messages, faults = found.messages.sum(axis=0), found.faults.sum(axis=0)
+    compute, whole, inner = run.compute(), run.iteration_windows(), run.pipeline_windows()
+    after = whole.among(lambda whole, inner, busy: whole & ~inner & ~busy, inner, compute)
+    inside = inner.length() - inner.overlap(compute)
+    late = _faults_after(run, after)
     iteration = Idle(
         window_ns=run.window_ns,
         busy_ns=whole.overlap(compute),
-        by_cause=_causes(idle_inside - messages - faults, imbalance, messages, faults, step=idle - idle_inside),
+        by_cause=_causes(inside - messages - faults, imbalance, messages, faults + late, step=after.length() - late),
     )
     return Bubbles(pipeline=pipeline, iteration=iteration)
 
 
-def _idle(window: Intervals, compute: Intervals) -> Ints:
-    return window.length() - window.overlap(compute)
+def _faults_after(run: Iterations, idle: Intervals) -> Ints:
+    """What of the time after the pipelines, in which ranks are `idle`, is a fault's; shape (ranks,).
+
+    A rank that has something left to do in the iteration and is hit delays itself, and all that have nothing under
+    way: they wait for it.
+    """
+    if not len(run.message_faults.start):
+        return np.zeros(run.num_ranks, dtype=np.int64)
+    ends = np.zeros((run.num_iterations, run.num_ranks), dtype=np.int64)
+    np.maximum.at(ends, (run.index, run.trace.rank), run.trace.end_ns)
+    rank = np.tile(np.arange(run.num_ranks), run.num_iterations)
+    begins = np.repeat(run.start_ns, run.num_ranks)
+    unfinished = Intervals.union(rank, begins, ends.ravel(), lanes=run.num_ranks, span=run.span)
+    hit = run.message_faults.among(np.logical_and, unfinished)
+    shift = hit.start // run.span * run.span
+    anywhere = run.on_every_rank(hit.start - shift, hit.end - shift)
+    under_way = run.lanes(np.isin(run.trace.stream, (Stream.COLLECTIVE, Stream.HOST)))
+    mine = idle.among(lambda idle, hit, other, busy: idle & (hit | (other & ~busy)), hit, anywhere, under_way)
+    return mine.length()
 
 
 def _causes(other: Ints, imbalance: Ints, messages: Ints, faults: Ints, *, step: Ints) -> dict[BubbleCause, Ints]:

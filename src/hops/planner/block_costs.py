@@ -10,14 +10,14 @@ import numpy as np
 
 from hops.arrays import FloatArray, IntArray
 from hops.build.expected import message_seconds
-from hops.build.figures import Workload, rates_of, workload
+from hops.build.figures import rates_of, workload
 from hops.build.network import network_between
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.iteration_end import optimizer_seconds
 from hops.cost.roofline import DeviceRates
 from hops.model.memory import stage_memory
 from hops.model.partition import StageSlice
-from hops.model.workload import StageWork, stage_work
+from hops.model.workload import StageWork, Workload, stage_work
 from hops.planner.problem import Pool
 from hops.program.action import Op
 from hops.spec.spec import Spec

@@ -43,6 +43,9 @@ class Plan:
     fullness: float | None
     limit: str
 
+    def __repr__(self) -> str:
+        return f"Plan({self.spec!r}, {1e3 * self.seconds:.3f} ms an iteration)"
+
     @property
     def seconds(self) -> float:
         """Of an iteration, the mean."""
@@ -105,6 +108,9 @@ class PlanReport:
     bound: float
     bound_ms: float
     effort: Effort
+
+    def __repr__(self) -> str:
+        return f"PlanReport({self.objective}, {len(self.plans)} plans, no iteration below {self.bound_ms:.3f} ms)"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `hops plan --json` prints it."""

@@ -16,8 +16,7 @@ from hops.program.action import NUM_OPS, Op
 from hops.program.builders import at_least, counted
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.timing.evaluate import durations_ns, hops_ns
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 Ints = Sequence[int] | IntArray
 NO_LIMIT = 1 << 60
@@ -244,8 +243,8 @@ class ZeroBubble(StaticScheduler):
     def _columns(self, profile: StageCosts) -> list[list[int]]:
         """What the greedy order takes per stage: times and hops (ns), and limits by count and by bytes."""
         stages = profile.shape.num_stages
-        durations = durations_ns(profile)
-        times = [durations[op::NUM_OPS] for op in (Op.F, Op.I, Op.W)]
+        durations = durations_ns(profile).T.tolist()
+        times = [durations[op] for op in (Op.F, Op.I, Op.W)]
         most = stages if self.max_activations is None else self.max_activations
         memory = [NO_LIMIT if limit is None else min(limit, NO_LIMIT) for limit in profile.budget_bytes]
         for rank, (needed, limit) in enumerate(zip(profile.activation_bytes, memory, strict=True)):
@@ -254,7 +253,7 @@ class ZeroBubble(StaticScheduler):
                     f"zero_bubble: rank {rank} has {limit} bytes for activations, but one microbatch needs {needed}"
                 )
         whole, kept = list(profile.activation_bytes), list(profile.kept_for_weight_bytes)
-        return [*times, hops_ns(profile), [2 * most] * stages, whole, kept, memory]
+        return [*times, hops_ns(profile).tolist(), [2 * most] * stages, whole, kept, memory]
 
 
 def _twins(variant: Variant) -> list[tuple[int, Variant]]:

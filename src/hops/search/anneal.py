@@ -9,8 +9,8 @@ from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.search.starts import ROUGHNESS
 from hops.timing.critical_path import advance, below, critical_path, index_at
-from hops.timing.instance import UNLIMITED
 from hops.timing.retiming import rank_is_sound, time_from
+from hops.timing.stage_costs import UNLIMITED
 
 NO_MOVE = -1
 

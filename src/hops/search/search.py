@@ -15,9 +15,8 @@ from hops.schedules.builtins import Contender, contenders
 from hops.search.anneal import anneal, order_of, program_of
 from hops.search.starts import first_policies, refined, tune
 from hops.timing.evaluate import evaluate
-from hops.timing.instance import UNLIMITED, Instance
 from hops.timing.list_schedule import decode
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import UNLIMITED, CostArrays, StageCosts, cost_arrays
 from hops.units import NS_PER_S
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
@@ -91,7 +90,7 @@ def search(profile: StageCosts, *, iterations: int, seed: int = 0) -> Result:
 
     Raises DoesNotFitError if one microbatch does not fit.
     """
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     bound = bound_of(instance)
     makespans, best_builtin = contenders(profile)
     goal = int(bound.value_ns * (1 + MET))
@@ -127,7 +126,7 @@ def warm_up() -> None:
 class _Search:
     """The best order so far, and the steps that improve it."""
 
-    def __init__(self, instance: Instance, goal: int, seed: int) -> None:
+    def __init__(self, instance: CostArrays, goal: int, seed: int) -> None:
         self.instance = instance
         self.goal = goal
         self.state = seed % STATES + 1
@@ -170,13 +169,13 @@ class _Search:
         return [distinct[makespan] for makespan in sorted(distinct) if makespan < UNLIMITED]
 
     def _decode(self, policy: IntArray) -> int:
-        makespan = int(decode.fast(*self.instance.arrays, policy, self._kinds, self._length))
+        makespan = int(decode.fast(*self.instance, policy, self._kinds, self._length))
         self._keep(makespan, "start")
         return makespan
 
     def _tune(self, policy: IntArray, heat: float, tries: int) -> None:
         makespan = tune.fast(
-            *self.instance.arrays,
+            *self.instance,
             self.goal,
             tries,
             int(TUNE_THRESHOLD * heat * self.mean_action),
@@ -190,7 +189,7 @@ class _Search:
     def _anneal(self, heat: float, work: int) -> None:
         """From what the last step left in the scratch order."""
         makespan = anneal.fast(
-            *self.instance.arrays,
+            *self.instance,
             *self.tails,
             self.goal,
             work,

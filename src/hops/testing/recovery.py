@@ -12,9 +12,9 @@ from hops.faults.models import FaultModel, Window
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES, RecoveryPolicy, Situation, Unit
 from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines
@@ -77,14 +77,14 @@ class RecoveryConformance:
 
     def _made(self) -> RecoveryPolicy:
         setup = build(loads(SPEC))
-        self._paces = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
+        self._table = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
         self._fleet = Fleet.of(COPIES, setup.spec.hardware.ranks(), microbatches=MICROBATCHES)
-        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._paces.seconds)
+        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._table.seconds)
 
     def _live(self, plan: FleetPlan) -> Trajectory:
         made = self._made()
         rng = generator(0, "conformance")
-        return FleetMachine(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng).run()
+        return simulate_fleet(made, self._table, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng)
 
     def _plan(self, seed: int) -> FleetPlan:
         """Stops at random, often several at once."""

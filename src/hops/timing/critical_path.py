@@ -16,7 +16,7 @@ def below(state: int, bound: int) -> int:
     return (state >> 4) % bound
 
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
 
 @kernel

@@ -6,15 +6,12 @@ It agrees to the nanosecond with the engine on a network of latencies. Blocking 
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from hops.arrays import IntArray
 from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.timing.longest_path import ActionTimes, start_times
 from hops.timing.memory_peaks import memory_peaks
-from hops.timing.stage_costs import StageCosts
-from hops.units import to_ns
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,9 +64,8 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
     Raises ProgramError if it cannot run (see `lower`).
     """
     low = lower(program)
-    durations = np.array(durations_ns(profile), dtype=np.int64)
-    hops = np.array(hops_ns(profile), dtype=np.int64)
-    times = ActionTimes.of_kinds(program, durations, hops, blocking=profile.blocking)
+    durations = durations_ns(profile).reshape(-1)
+    times = ActionTimes.of_kinds(program, durations, hops_ns(profile), blocking=profile.blocking)
     start = start_times(low, times)
     peaks = memory_peaks(program, profile)
     return Evaluation(
@@ -78,14 +74,3 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
         peak_in_flight=peaks.in_flight,
         peak_bytes=peaks.activation_bytes,
     )
-
-
-def durations_ns(profile: StageCosts) -> list[int]:
-    """Integer nanoseconds per kind (stage * 4 + op)."""
-    columns = (profile.forward_s, profile.fused_backward_s, profile.input_backward_s, profile.weight_backward_s)
-    return [to_ns(seconds) for stage in zip(*columns, strict=True) for seconds in stage]
-
-
-def hops_ns(profile: StageCosts) -> list[int]:
-    """Integer nanoseconds per pair of neighbouring stages."""
-    return [to_ns(seconds) for seconds in profile.hop_s]

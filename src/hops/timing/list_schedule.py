@@ -6,7 +6,7 @@ import numpy as np
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.timing.instance import UNLIMITED
+from hops.timing.stage_costs import UNLIMITED
 
 
 class Rule(IntEnum):

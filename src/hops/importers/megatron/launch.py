@@ -1,16 +1,20 @@
 """A Megatron-LM launch: what was to be trained, in which cut, on which devices. Known before the run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from pydantic import AfterValidator, Field
 
+from hops.decode.decode import decode, opened, read_text
+from hops.decode.document import Complaint
+from hops.decode.quantities import Count, Index, Several, problem
 from hops.errors import UsageError
 from hops.importers.megatron.flags import Arguments, parse_flags
+from hops.units import shown
 
+_EXPECTED = "a run folder, a run.yaml, or a file of flags"
 _VOCABULARY_MULTIPLE = 128  # Megatron-LM's default of --make-vocab-size-divisible-by
 
 
@@ -76,15 +80,9 @@ def read_launch(path: Path, devices: Sequence[str] = ()) -> Launch:
     Raises UsageError saying file, what is wrong and the fix.
     """
     file = path / "run.yaml" if path.is_dir() else path
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file}: cannot be read: {error}; expected a run folder, a run.yaml, or a file of flags"
-        ) from None
     if file.suffix in {".yaml", ".yml"}:
-        return _from_document(_parse(text, str(file)), str(file))
-    return launch_from_flags(text, devices, name=str(file))
+        return _from_document(file)
+    return launch_from_flags(read_text(file, error=UsageError, expected=_EXPECTED), devices, name=str(file))
 
 
 def launch_from_flags(text: str, devices: Sequence[str], *, name: str = "command line") -> Launch:
@@ -97,52 +95,68 @@ def launch_from_flags(text: str, devices: Sequence[str], *, name: str = "command
     return _launch(parse_flags(text, name=name), placed, stated_layers=(), where=name, title=name, transport="")
 
 
-def _parse(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        document = YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"{where}{at}: not YAML: {error.problem}") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{where}: got {type(document).__name__}, expected a mapping with arguments and stages")
-    return document
+def _scalar(value: object) -> object:
+    if isinstance(value, list | tuple | dict):
+        raise problem(f"got {shown(value)}, expected text, a number, or true or false")
+    return value
 
 
-def _from_document(document: Mapping[str, Any], where: str) -> Launch:
-    arguments = _section(document, "arguments", dict, where)
-    stages = _section(document, "stages", list, where)
-    placed, layers = [], []
-    for number, stage in enumerate(stages):
-        at = f"{where}: stages[{number}]"
-        if not isinstance(stage, dict):
-            raise UsageError(f"{at}: got {stage!r}, expected a mapping with gpu, host, device_id and layers")
-        missing = [key for key in ("gpu", "host", "device_id", "layers") if key not in stage]
-        if missing:
-            raise UsageError(f"{at}: {', '.join(missing)} missing; each stage needs gpu, host, device_id and layers")
-        if stage.get("stage", number) != number:
-            raise UsageError(f"{at}: got stage {stage['stage']}, expected {number}; list stages in order")
-        if isinstance(stage["layers"], bool) or not isinstance(stage["layers"], int) or stage["layers"] < 1:
-            raise UsageError(f"{at}.layers: got {stage['layers']!r}, expected a whole number >= 1")
-        placed.append(
-            Placed(
-                device=str(stage["gpu"]).lower(),
-                id=str(stage["device_id"]),
-                host=str(stage["host"]),
-                instance_type=str(stage.get("instance_type", "")),
-            )
+Scalar = Annotated[object, AfterValidator(_scalar)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenStage:
+    """What run.yaml says of one stage."""
+
+    gpu: Scalar
+    host: Scalar
+    device_id: Scalar
+    layers: Count
+    stage: Index | None = None
+    instance_type: Scalar = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenNetwork:
+    """What run.yaml says of the network between hosts."""
+
+    transport: Scalar = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFile:
+    """A run.yaml, as far as it says what was launched: Megatron-LM's arguments, and stages with their devices."""
+
+    arguments: Annotated[Mapping[str, Scalar], Field(min_length=1)]
+    stages: Several[WrittenStage]
+    name: Scalar = None
+    network: WrittenNetwork | None = None
+
+
+def _from_document(file: Path) -> Launch:
+    data, where = opened(file, expected=_EXPECTED)
+    written = decode(LaunchFile, data, replace(where, strict=False))
+    for number, each in enumerate(written.stages):
+        if each.stage not in (None, number):
+            what = f"got stage {each.stage}, expected {number}; list stages in order"
+            raise UsageError(where.report(data, [Complaint(path=("stages", number, "stage"), what=what)]))
+    placed = tuple(
+        Placed(
+            device=str(each.gpu).lower(),
+            id=str(each.device_id),
+            host=str(each.host),
+            instance_type=str(each.instance_type),
         )
-        layers.append(stage["layers"])
-    title = str(document.get("name", Path(where).parent.name))
-    network = document.get("network") or {}
-    transport = str(network.get("transport", "")) if isinstance(network, dict) else ""
-    return _launch(arguments, tuple(placed), stated_layers=tuple(layers), where=where, title=title, transport=transport)
-
-
-def _section(document: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
-    if not isinstance(document.get(key), kind) or not document[key]:
-        raise UsageError(f"{where}: {key} is missing or empty; expected Megatron-LM's {key} as run.yaml gives them")
-    return document[key]
+        for each in written.stages
+    )
+    return _launch(
+        written.arguments,
+        placed,
+        stated_layers=tuple(each.layers for each in written.stages),
+        where=str(file),
+        title=file.parent.name if written.name is None else str(written.name),
+        transport="" if written.network is None else str(written.network.transport or ""),
+    )
 
 
 def _launch(
