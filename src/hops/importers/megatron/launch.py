@@ -1,27 +1,29 @@
 """A Megatron-LM launch: what was to be trained, in which cut, on which devices. Known before the run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
-
 from hops.errors import UsageError
-from hops.importers.megatron.flags import Arguments, parse_flags
+from hops.importers.megatron.cut import Cut, cut_layers
+from hops.importers.megatron.flags import find, nearest
+from hops.importers.megatron.hosts import Placed, place, stated_hosts
+from hops.importers.megatron.settings import Settings, Sorted, read_flag_mapping, sort_out
+from hops.importers.megatron.source import (
+    Asked,
+    Source,
+    is_configuration,
+    parse_yaml,
+    read_document,
+    read_flags,
+    read_text,
+)
+from hops.importers.shell.values import Unknowns
 
 _VOCABULARY_MULTIPLE = 128  # Megatron-LM's default of --make-vocab-size-divisible-by
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """The device of one rank of the pipeline. `instance_type`: the cloud's name of its host's kind, "" if unknown."""
-
-    device: str
-    id: str
-    host: str
-    instance_type: str = ""
+_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
+_REMAINDER_BYTES = 2  # of an fp32 parameter whose upper half is the bf16 parameter (--store-param-remainders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +31,13 @@ class Launch:
     """A launch, in Megatron-LM's terms where it has them.
 
     Attributes:
+        head_dim: --kv-channels.
         layers: transformer layers of each stage, in the order of the model.
         placed: the device of each rank of the first pipeline replica.
         chunks: stages per rank (1: plain 1F1B).
         group: microbatch group size of the interleaved schedule.
-        ignored: flags that do not change the prediction.
+        gradient_bytes, state_bytes: of one parameter; state_bytes None: as HOPS counts by kind and precision.
+        arguments: what was done about every argument, and under which assumptions.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Launch:
     ffn_hidden_size: int
     num_attention_heads: int
     num_query_groups: int
+    head_dim: int
     vocab_size: int
     max_position_embeddings: int
     seq_length: int
@@ -61,55 +66,85 @@ class Launch:
     tied: bool
     optimizer: str
     distributed_optimizer: bool
+    gradient_bytes: int
+    state_bytes: int | None
     layers: tuple[int, ...]
     chunks: int
     group: int
     overlap_p2p: bool
-    train_iters: int
     placed: tuple[Placed, ...]
     transport: str = ""
+    arguments: Sorted = field(default_factory=Sorted)
 
 
-def read_launch(path: Path, devices: Sequence[str] = ()) -> Launch:
-    """Read a run folder, its run.yaml, or a file of command-line flags (then `devices` lists one device per rank).
+def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = None) -> Launch:
+    """Read a run folder, its run.yaml, a launch script, a configuration in YAML, or a file of flags.
+
+    Args:
+        devices: a device per rank, for what does not say on which it runs.
+        asked: the same and more.
 
     Raises UsageError saying file, what is wrong and the fix.
     """
+    asked = replace(asked or Asked(), devices=devices or (asked or Asked()).devices)
     file = path / "run.yaml" if path.is_dir() else path
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file}: cannot be read: {error}; expected a run folder, a run.yaml, or a file of flags"
-        ) from None
-    if file.suffix in {".yaml", ".yml"}:
-        return _from_document(_parse(text, str(file)), str(file))
-    return launch_from_flags(text, devices, name=str(file))
+    text = read_text(file)
+    if file.suffix not in {".yaml", ".yml"}:
+        return launch_from_flags(text, asked.devices, name=str(file), asked=asked, folder=file.parent)
+    document = parse_yaml(text, str(file))
+    if is_configuration(document):
+        return _located(read_document(document, asked, where=str(file)), asked, title=file.parent.name or file.stem)
+    return _from_run(document, str(file), asked)
 
 
-def launch_from_flags(text: str, devices: Sequence[str], *, name: str = "command line") -> Launch:
-    """A launch from flags; `devices`: a catalog name per rank, in rank order, each on a host of its own."""
-    if not devices:
-        raise UsageError(f"{name}: flags do not say what they run on; add a device per rank: --devices h100,l4")
-    placed = tuple(
-        Placed(device=device, id=f"node{rank}/{device}", host=f"node{rank}") for rank, device in enumerate(devices)
-    )
-    return _launch(parse_flags(text, name=name), placed, stated_layers=(), where=name, title=name, transport="")
+def launch_from_flags(
+    text: str, devices: Sequence[str], *, name: str = "command line", asked: Asked | None = None, folder: Path | None = None
+) -> Launch:
+    """A launch from flags or a script; `devices`: a catalog name per rank, in rank order, or one for all."""
+    asked = replace(asked or Asked(), devices=devices)
+    return _located(read_flags(text, asked, where=name, folder=folder), asked, title=name)
 
 
-def _parse(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        document = YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"{where}{at}: not YAML: {error.problem}") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{where}: got {type(document).__name__}, expected a mapping with arguments and stages")
-    return document
+def _located(source: Source, asked: Asked, *, title: str) -> Launch:
+    """A launch whose devices are asked for, or said by its launcher."""
+    settings, left_out = _settings(source, asked)
+    ranks = settings.count("pipeline_model_parallel_size", 1)
+    count = len(stated_hosts(asked.hosts)) if asked.hosts else max(source.started.total, len(asked.devices))
+    sort_out(settings, copies=count // ranks, where=source.where, unknown=_unknown(source, asked))  # before devices matter
+    placed, notes = place(asked.devices, asked.hosts, source.started, ranks=ranks, where=source.where)
+    extra = Sorted(left_out=left_out, notes=(*source.notes, *notes))
+    return _launch(source, settings, placed, extra, asked, stated_layers=(), title=title, transport="")
 
 
-def _from_document(document: Mapping[str, Any], where: str) -> Launch:
+def _settings(source: Source, asked: Asked) -> tuple[Settings, tuple[str, ...]]:
+    """The arguments without those to be left out. Raises UsageError for what could not be read at all."""
+    wanted = {_plain(each) for each in asked.without}
+    kept = [each for each in source.words.settings if _plain(each.row.flag or each.row.name) not in wanted]
+    left_out = [str(each) for each in source.words.settings if each not in kept]
+    left_out += [each.split()[0] for each in source.words.unknown if _plain(each.split()[0]) in wanted]
+    given = {_plain(each.split()[0]) for each in left_out}
+    for name in wanted - given:
+        row = find(name)
+        near = "" if row is not None else nearest(name)
+        hint = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"--without {name}: the launch has no such flag{hint}")
+    if source.words.faults:
+        raise UsageError("\n".join(f"{source.where}: {each}" for each in source.words.faults))
+    left = tuple(source.unknowns.printed(each) for each in left_out)
+    return Settings(kept, where=source.where, unknowns=source.unknowns), left
+
+
+def _plain(flag: str) -> str:
+    return flag.lstrip("-").replace("_", "-")
+
+
+def _unknown(source: Source, asked: Asked) -> list[str]:
+    """Flags that Megatron-LM does not have, but for those to be left out."""
+    wanted = {_plain(each) for each in asked.without}
+    return [each for each in source.words.unknown if _plain(each.split()[0]) not in wanted]
+
+
+def _from_run(document: Mapping[str, Any], where: str, asked: Asked) -> Launch:
     arguments = _section(document, "arguments", dict, where)
     stages = _section(document, "stages", list, where)
     placed, layers = [], []
@@ -136,7 +171,10 @@ def _from_document(document: Mapping[str, Any], where: str) -> Launch:
     title = str(document.get("name", Path(where).parent.name))
     network = document.get("network") or {}
     transport = str(network.get("transport", "")) if isinstance(network, dict) else ""
-    return _launch(arguments, tuple(placed), stated_layers=tuple(layers), where=where, title=title, transport=transport)
+    source = Source(words=read_flag_mapping(arguments), unknowns=Unknowns(), where=where)
+    settings, left_out = _settings(source, asked)
+    return _launch(source, settings, tuple(placed), Sorted(left_out=left_out), asked, stated_layers=tuple(layers),
+                   title=title, transport=transport)  # fmt: skip
 
 
 def _section(document: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
@@ -146,62 +184,100 @@ def _section(document: Mapping[str, Any], key: str, kind: type, where: str) -> A
 
 
 def _launch(
-    flags: Mapping[str, object], placed: tuple[Placed, ...], *, stated_layers: tuple[int, ...], where: str, title: str,
-    transport: str,
+    source: Source, settings: Settings, placed: tuple[Placed, ...], extra: Sorted, asked: Asked, *,
+    stated_layers: tuple[int, ...], title: str, transport: str,
 ) -> Launch:  # fmt: skip
-    arguments = Arguments(flags, where=where)
-    arguments.refuse("tensor-model-parallel-size", "HOPS does not model tensor parallelism yet")
-    arguments.refuse("context-parallel-size", "HOPS does not model context parallelism yet")
-    arguments.refuse("expert-model-parallel-size", "HOPS does not model expert parallelism yet")
-    ranks = arguments.count("pipeline-model-parallel-size", 1)
+    where = source.where
+    ranks = settings.count("pipeline_model_parallel_size", 1)
     if len(placed) % ranks:
         raise UsageError(
             f"{where}: got {len(placed)} devices for --pipeline-model-parallel-size {ranks}, expected a multiple of it"
         )
     replicas = len(placed) // ranks
-    hidden, heads = arguments.count("hidden-size"), arguments.count("num-attention-heads")
-    micro = arguments.count("micro-batch-size")
-    swiglu = arguments.on("swiglu")
-    num_layers = arguments.count("num-layers")
-    chunks = _chunks(arguments, num_layers, ranks, where)
+    arguments = sort_out(settings, copies=replicas, where=where, unknown=_unknown(source, asked))
+    hidden, heads = settings.count("hidden_size"), settings.count("num_attention_heads")
+    micro = settings.count("micro_batch_size")
+    gated = _gated(settings)
+    num_layers = _alias(settings, "num_layers", "encoder_num_layers")
+    seq_length = _alias(settings, "seq_length", "encoder_seq_length")
+    layers = cut_layers(_cut(settings, num_layers, ranks, where), where=where)
+    if stated_layers and len(stated_layers) == len(layers) and stated_layers != layers:
+        raise UsageError(
+            f"{where}: stages have {list(stated_layers)} layers, but the arguments give {list(layers)}"
+        )
+    chunks = len(layers) // ranks
+    precision = "bf16" if settings.on("bf16") else "fp16" if settings.on("fp16") else "fp32"
+    optimizer = settings.choice("optimizer", ("adam", "sgd"), "adam")
+    gradient_bytes, state_bytes = _optimizer_bytes(settings, precision, optimizer)
+    vocab, vocab_note = _vocabulary(settings, asked.vocab, where)
+    together = not settings.on("use_tp_pp_dp_mapping")  # the ranks of a pipeline: every `replicas`-th, or the first ones
     return Launch(
         name=title,
         num_layers=num_layers,
         hidden_size=hidden,
-        ffn_hidden_size=arguments.count("ffn-hidden-size", hidden * 8 // 3 // 64 * 64 if swiglu else 4 * hidden),
+        ffn_hidden_size=settings.count("ffn_hidden_size", hidden * 8 // 3 // 64 * 64 if gated else 4 * hidden),
         num_attention_heads=heads,
-        num_query_groups=arguments.count("num-query-groups", 1) if arguments.on("group-query-attention") else heads,
-        vocab_size=_vocabulary(arguments),
-        max_position_embeddings=arguments.count("max-position-embeddings", arguments.count("seq-length")),
-        seq_length=arguments.count("seq-length"),
+        num_query_groups=_query_groups(settings, heads),
+        head_dim=settings.optional("kv_channels") or _head_dim(hidden, heads, where),
+        vocab_size=vocab,
+        max_position_embeddings=settings.count("max_position_embeddings", seq_length),
+        seq_length=seq_length,
         micro_batch_size=micro,
-        num_microbatches=_microbatches(arguments, micro, replicas, where),
+        num_microbatches=_microbatches(settings, micro, replicas, where),
         data_parallel=replicas,
-        precision="bf16" if arguments.on("bf16") else "fp16" if arguments.on("fp16") else "fp32",
-        attention=_attention(arguments),
-        recompute=_recompute(arguments),
-        fused_cross_entropy=arguments.on("cross-entropy-loss-fusion"),
-        dropout=max(arguments.number("attention-dropout", 0.1), arguments.number("hidden-dropout", 0.1)) > 0,
-        fused_gradient_accumulation=not arguments.on("no-gradient-accumulation-fusion"),
-        swiglu=swiglu,
-        rotary=_rotary(arguments),
-        rms_norm=arguments.choice("normalization", ("LayerNorm", "RMSNorm"), "LayerNorm") == "RMSNorm",
-        biases=not arguments.on("disable-bias-linear"),
-        tied=not arguments.on("untie-embeddings-and-output-weights"),
-        optimizer=arguments.choice("optimizer", ("adam", "sgd"), "adam"),
-        distributed_optimizer=arguments.on("use-distributed-optimizer"),
-        layers=_layers(arguments, num_layers, ranks * chunks, stated_layers, where),
+        precision=precision,
+        attention=_attention(settings),
+        recompute=_recompute(settings, layers),
+        fused_cross_entropy=settings.on("cross_entropy_loss_fusion"),
+        dropout=max(settings.number("attention_dropout", 0.1), settings.number("hidden_dropout", 0.1)) > 0,
+        fused_gradient_accumulation=settings.on("gradient_accumulation_fusion", default=True),
+        swiglu=gated,
+        rotary=_rotary(settings),
+        rms_norm=settings.choice("normalization", ("LayerNorm", "RMSNorm"), "LayerNorm") == "RMSNorm",
+        biases=settings.on("add_bias_linear", default=True),
+        tied=not settings.on("untie_embeddings_and_output_weights"),
+        optimizer=optimizer,
+        distributed_optimizer=settings.on("use_distributed_optimizer"),
+        gradient_bytes=gradient_bytes,
+        state_bytes=state_bytes,
+        layers=layers,
         chunks=chunks,
-        group=arguments.count("microbatch-group-size-per-virtual-pipeline-stage", ranks),
-        overlap_p2p=chunks > 1 and not arguments.on("no-overlap-p2p-communication"),
-        train_iters=arguments.count("train-iters", 10),
-        placed=placed[::replicas],
+        group=settings.optional("microbatch_group_size_per_vp_stage") or ranks,
+        overlap_p2p=chunks > 1 and settings.on("overlap_p2p_comm", default=True),
+        placed=placed[::replicas] if together else placed[:ranks],
         transport=transport,
+        arguments=replace(arguments, left_out=extra.left_out, notes=(*extra.notes, *vocab_note)),
     )
 
 
-def _microbatches(arguments: Arguments, micro: int, replicas: int, where: str) -> int:
-    whole = arguments.count("global-batch-size", micro * replicas)
+def _alias(settings: Settings, name: str, older: str) -> int:
+    """A size with two names, of which a launch may use one."""
+    if settings.given(name) and settings.given(older) and settings.count(name) != settings.count(older):
+        raise settings.fault(older, f"{settings.written(name)} {settings.text(name)}, or one of the two alone")
+    return settings.count(older) if settings.given(older) and not settings.given(name) else settings.count(name)
+
+
+def _gated(settings: Settings) -> bool:
+    function = settings.choice("activation_func", ("gelu", "swiglu"), "gelu")
+    return settings.on("swiglu") or function == "swiglu"
+
+
+def _query_groups(settings: Settings, heads: int) -> int:
+    """--group-query-attention switches them on; a configuration file states the number alone."""
+    stated = settings.given("num_query_groups") and not settings.written("num_query_groups").startswith("--")
+    if settings.on("group_query_attention", default=stated):
+        return settings.count("num_query_groups", 1)
+    return heads
+
+
+def _head_dim(hidden: int, heads: int, where: str) -> int:
+    if hidden % heads:
+        raise UsageError(f"{where}: --hidden-size {hidden} is no multiple of --num-attention-heads {heads}")
+    return hidden // heads
+
+
+def _microbatches(settings: Settings, micro: int, replicas: int, where: str) -> int:
+    whole = settings.count("global_batch_size", micro * replicas)
     if whole % (micro * replicas):
         raise UsageError(
             f"{where}: --global-batch-size {whole} is no multiple of --micro-batch-size {micro} x {replicas} replicas"
@@ -209,57 +285,114 @@ def _microbatches(arguments: Arguments, micro: int, replicas: int, where: str) -
     return whole // (micro * replicas)
 
 
-def _vocabulary(arguments: Arguments) -> int:
-    multiple = arguments.count("make-vocab-size-divisible-by", _VOCABULARY_MULTIPLE)
-    return -(-arguments.count("vocab-size") // multiple) * multiple
+def _vocabulary(settings: Settings, asked: int, where: str) -> tuple[int, tuple[str, ...]]:
+    """Rows of the embedding table, and a note where what the launch says was not taken."""
+    if not asked and settings.given("padded_vocab_size"):
+        return settings.count("padded_vocab_size"), ()
+    if not asked and not settings.given("vocab_size"):
+        raise UsageError(
+            f"{where}: --vocab-size is missing: the tokenizer decides it when the run starts; add --vocab N, the words of "
+            "the tokenizer (GPT-2's has 50257, Llama 2's 32000, Llama 3's 128256)"
+        )
+    size = asked or settings.count("vocab_size")
+    notes = []
+    if asked and settings.given("vocab_size") and settings.count("vocab_size") != asked:
+        notes.append(f"the launch says {settings.written('vocab_size')} {settings.text('vocab_size')}; --vocab {asked} holds")
+    if not settings.on("pad_vocab_size", default=True):
+        return size, tuple(notes)
+    multiple = settings.count("make_vocab_size_divisible_by", _VOCABULARY_MULTIPLE)
+    return -(-size // multiple) * multiple, tuple(notes)
 
 
-def _attention(arguments: Arguments) -> str:
-    local = arguments.choice(
-        "transformer-impl", ("local", "transformer_engine", "inference_optimized"), "transformer_engine"
+def _attention(settings: Settings) -> str:
+    backend = settings.choice("attention_backend", ("auto", "flash", "fused", "unfused", "local"), "auto")
+    local = settings.choice(
+        "transformer_impl", ("local", "transformer_engine", "inference_optimized"), "transformer_engine"
     )
-    return "unfused" if local == "local" and not arguments.on("use-flash-attn") else "flash"
+    if backend in {"unfused", "local"}:
+        return "unfused"
+    return "unfused" if local == "local" and not settings.on("use_flash_attn") and backend == "auto" else "flash"
 
 
-def _recompute(arguments: Arguments) -> str:
-    if arguments.on("recompute-activations"):
+def _recompute(settings: Settings, layers: Sequence[int]) -> str:
+    """Which of HOPS's three ways it is. Raises UsageError for what lies between them."""
+    kind = settings.choice("recompute_granularity", ("none", "None", "", "selective", "full"), "none")
+    if settings.on("recompute_activations"):
+        kind = "selective"
+    if kind == "selective":
+        if settings.given("recompute_modules") and settings.text("recompute_modules").split() != ["core_attn"]:
+            raise settings.fault("recompute_modules", "core_attn: others are not modelled yet")
         return "selective"
-    return arguments.choice("recompute-granularity", ("none", "selective", "full"), "none")
-
-
-def _rotary(arguments: Arguments) -> bool:
-    kinds = ("learned_absolute", "rope", "yarn", "mrope", "none")
-    return arguments.choice("position-embedding-type", kinds, "learned_absolute") != "learned_absolute"
-
-
-def _chunks(arguments: Arguments, num_layers: int, ranks: int, where: str) -> int:
-    """Stages per rank."""
-    stages = arguments.optional("num-virtual-stages-per-pipeline-rank")
-    per_stage = arguments.optional("num-layers-per-virtual-pipeline-stage")
-    if stages is not None:
-        return stages
-    if per_stage is None:
-        return 1
-    if num_layers % (ranks * per_stage):
-        raise UsageError(
-            f"{where}: --num-layers {num_layers} is not a multiple of {ranks} ranks x "
-            f"--num-layers-per-virtual-pipeline-stage {per_stage}"
+    if kind != "full":
+        return "none"
+    method = settings.choice("recompute_method", ("uniform", "block"), "uniform")
+    number = settings.count("recompute_num_layers", 1 if method == "uniform" else max(layers))
+    if method == "block" and number < max(layers):
+        raise settings.fault(
+            "recompute_num_layers",
+            f"{max(layers)} or more with --recompute-method block, all layers of a stage: recomputation of a part is not "
+            "modelled yet",
         )
-    return num_layers // (ranks * per_stage)
-
-
-def _layers(arguments: Arguments, num_layers: int, stages: int, stated: tuple[int, ...], where: str) -> tuple[int, ...]:
-    """Layers of each stage: even, but for what the first and the last are given by flag."""
-    first, last = (arguments.optional(f"decoder-{end}-pipeline-num-layers") for end in ("first", "last"))
-    inner = stages - (first is not None) - (last is not None)
-    rest = num_layers - (first or 0) - (last or 0)
-    if rest < 0 or (inner and rest % inner) or (not inner and rest):
-        raise UsageError(
-            f"{where}: {num_layers} layers cannot be cut evenly over {stages} stages "
-            f"(first {first or 'even'}, last {last or 'even'})"
+    if method == "uniform" and number > 1:
+        raise settings.fault(
+            "recompute_num_layers", "1 with --recompute-method uniform: units of several layers are not modelled yet"
         )
-    middle = (rest // inner,) * inner if inner else ()
-    layers = ((first,) if first is not None else ()) + middle + ((last,) if last is not None else ())
-    if stated and len(stated) == stages and stated != layers:
-        raise UsageError(f"{where}: stages have {list(stated)} layers, but the arguments give {list(layers)}")
-    return layers
+    return "full"
+
+
+def _rotary(settings: Settings) -> bool:
+    kinds = ("learned_absolute", "rope", "yarn", "mrope")
+    kind = settings.choice("position_embedding_type", kinds, "learned_absolute")
+    rotary = settings.on("use_rotary_position_embeddings") or kind != "learned_absolute"
+    if not rotary and not settings.on("add_position_embedding", default=True):
+        raise UsageError(
+            f"{settings.written('add_position_embedding')}: models without positions are not modelled; expected it beside "
+            "--position-embedding-type rope"
+        )
+    return rotary
+
+
+def _optimizer_bytes(settings: Settings, precision: str, optimizer: str) -> tuple[int, int | None]:
+    """Bytes of a gradient, in memory and in reductions, and of the optimizer's states where HOPS would count others.
+
+    Source: Megatron-LM's `docs/.../dist_optimizer.md`: with gradients of 2 bytes the optimizer holds an fp32 copy.
+    """
+    in_four = precision == "fp32" or settings.on("accumulate_allreduce_grads_in_fp32") or (
+        precision == "bf16" and not settings.on("grad_reduce_in_bf16"))  # fmt: skip
+    if not settings.on("use_precision_aware_optimizer"):
+        copies = {"adam": 3, "sgd": 2}[optimizer]  # of 4 bytes: master weights and moments
+        return (4, None) if in_four else (2, 4 * copies + 4)
+    if not settings.on("use_distributed_optimizer"):
+        raise settings.fault("use_precision_aware_optimizer", "--use-distributed-optimizer beside it")
+    kinds = {
+        name: settings.choice(name, choices, "fp32")
+        for name, choices in {
+            "main_grads_dtype": ("fp32", "bf16"),
+            "main_params_dtype": ("fp32", "fp16"),
+            "exp_avg_dtype": ("fp32", "fp16", "bf16", "fp8"),
+            "exp_avg_sq_dtype": ("fp32", "fp16", "bf16", "fp8"),
+        }.items()
+    }
+    remainder = precision == "bf16" and kinds["main_params_dtype"] == "fp32" and settings.on(
+        "store_param_remainders", default=True)  # fmt: skip
+    main = _REMAINDER_BYTES if remainder else _BYTES[kinds["main_params_dtype"]]
+    states = main + _BYTES[kinds["exp_avg_dtype"]] + _BYTES[kinds["exp_avg_sq_dtype"]]
+    main_grads = _BYTES[kinds["main_grads_dtype"]]
+    gradients = 4 if in_four and main_grads == 4 else 2  # fp32 ones are held only where main gradients are fp32
+    return gradients, states + (4 if gradients == 2 and main_grads == 4 else 0)
+
+
+def _cut(settings: Settings, num_layers: int, ranks: int, where: str) -> Cut:
+    layout = settings.text("pipeline_model_parallel_layout")
+    return Cut(
+        num_layers=num_layers,
+        ranks=ranks,
+        chunks=settings.optional("num_virtual_stages_per_pipeline_rank"),
+        layers_per_chunk=settings.optional("num_layers_per_virtual_pipeline_stage"),
+        first=settings.optional("decoder_first_pipeline_num_layers"),
+        last=settings.optional("decoder_last_pipeline_num_layers"),
+        embedding=settings.on("account_for_embedding_in_pipeline_split"),
+        loss=settings.on("account_for_loss_in_pipeline_split"),
+        embedding_alone=settings.on("standalone_embedding_stage"),
+        layout="" if layout in {"None", "null"} else layout,
+    )

@@ -1,0 +1,430 @@
+"""Words of a script with `$` expanded, split and joined as a shell does it."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hops.errors import UsageError
+from hops.importers.shell import patterns
+from hops.importers.shell.arithmetic import Arithmetic, ArithmeticFault
+from hops.importers.shell.grammar import line_of, parse, source
+from hops.importers.shell.state import Knowledge, State
+from hops.importers.shell.values import Array, Unknown, Value, is_known
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_PARAMETER = re.compile(r"(?P<sign>[!#]?)(?P<name>[A-Za-z_]\w*|\d+|[@*#?$!-])(?:\[(?P<index>[^]]*)\])?", re.DOTALL)
+_OPERATORS = (":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "?", "+", "#", "%", "/", "^",
+              ",", ":", "@")  # fmt: skip
+_EXPANSIONS = {"simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"}
+_IN_QUOTES = re.compile(r"\\([\\\"$`])|\\\n")
+_UNQUOTED = re.compile(r"\\(.)|\\\n", re.DOTALL)
+_ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "e": "\x1b"}
+_MAX_RANGE = 1000
+
+
+class Fields:
+    """The words that one written word becomes: none, one, or several."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, bool]] = []
+        self._text: str | None = None
+        self._bare = True
+
+    def add(self, text: str) -> None:
+        """Quoted or literal text: part of the present word."""
+        self._text = (self._text or "") + text
+        self._bare = False
+
+    def split(self, text: str) -> None:
+        """An unquoted expansion: white space in it ends words."""
+        parts = re.split(r"[ \t\n]+", text)
+        for number, part in enumerate(parts):
+            if number:
+                self.end()
+            if part:
+                self._text = (self._text or "") + part
+
+    def end(self) -> list[tuple[str, bool]]:
+        """Close the present word, if there is one."""
+        if self._text is not None:
+            self.done.append((self._text, self._bare))
+        self._text, self._bare = None, True
+        return self.done
+
+
+class Expander:
+    """Expands words in a state that changes as the walk goes on.
+
+    Args:
+        substitute: the output of a command substitution.
+    """
+
+    def __init__(self, knowledge: Knowledge, where: str, substitute: Callable[["Node"], str]) -> None:
+        self.state = State()
+        self._knowledge = knowledge
+        self._substitute = substitute
+        self.where = where
+
+    def words(self, nodes: Sequence["Node"]) -> list[tuple[str, bool]]:
+        """Every word with whether it is bare: made of unquoted expansions alone."""
+        return [field for node in nodes for field in self._fields(node)]
+
+    def text(self, node: "Node") -> str:
+        """A word that is not split, as in `X=word`."""
+        out = Fields()
+        self._into(out, node, split=False)
+        return " ".join(text for text, _ in out.end())
+
+    def heredoc(self, body: str) -> str:
+        """The text of a here-document whose end is not quoted."""
+        return self.inside(_protected(body)).replace("\ue000", '"')
+
+    def inside(self, text: str) -> str:
+        """Text as between double quotes."""
+        if not re.search(r"[$`\\]", text):
+            return text
+        tree = parse(f'"{text}"', where=self.where)
+        nodes = [node for node in _below(tree) if node.type == "string"]
+        return self.text(nodes[0]) if nodes else text
+
+    def arithmetic(self, text: str, line: int) -> str:
+        """The value of an expression without `$`, or the mark of what it needs."""
+        found: list[str] = []
+
+        def get(name: str) -> str:
+            value = self._item(name)
+            if not is_known(value):
+                found.append(next(each for each in value if not is_known(each)))
+                raise ArithmeticFault(name)
+            return value
+
+        def put(name: str, value: str) -> None:
+            self._put(name, value, line)
+
+        if not is_known(text):
+            return next(each for each in text if not is_known(each))
+        try:
+            return str(Arithmetic(text, get, put).value())
+        except ArithmeticFault as fault:
+            if found:
+                return found[0]
+            raise UsageError(f"{self.where}:{line}: $(({text.strip()[:60]})): {fault}") from None
+
+    def value(self, name: str, line: int = 0) -> Value:
+        """What a variable holds; of one that is not set, a mark."""
+        if name in self.state.variables:
+            return self.state.variables[name]
+        stated = self._knowledge.given_value(name)
+        return self._knowledge.unset(name) if stated is None else stated
+
+    def settled(self, text: str) -> str:
+        return self._knowledge.unknowns.settled(text)
+
+    # -- words
+
+    def _fields(self, node: "Node") -> list[tuple[str, bool]]:
+        if node.type == "brace_expression":
+            return [(text, False) for text in self._braces(node)]
+        out = Fields()
+        self._into(out, node, split=True)
+        return out.end()
+
+    def _into(self, out: Fields, node: "Node", *, split: bool) -> None:
+        kind = node.type
+        if kind == "concatenation":
+            for child in node.children:
+                self._into(out, child, split=split)
+        elif kind == "string":
+            out.add("")
+            for piece in self._pieces(node):
+                if isinstance(piece, str):
+                    out.add(piece)
+                else:
+                    self._spread(out, piece)
+        elif kind in _EXPANSIONS:
+            found = self._expansion(node)
+            for number, text in enumerate(found):
+                if number:
+                    out.end()
+                if split:
+                    out.split(text)
+                else:
+                    out.add(text)
+        elif kind == "raw_string":
+            out.add(source(node)[1:-1])
+        elif kind == "ansi_c_string":
+            out.add(re.sub(r"\\(.)", lambda found: _ANSI.get(found[1], found[0]), source(node)[2:-1]))
+        elif kind == "command_name":
+            for child in node.children:
+                self._into(out, child, split=split)
+        elif kind == "translated_string":
+            self._into(out, node.children[-1], split=split)
+        elif kind in {"extglob_pattern", "regex"}:
+            out.add(self.inside(source(node)))
+        else:
+            out.add(_UNQUOTED.sub(lambda found: found[1] or "", source(node)))
+
+    def _spread(self, out: Fields, node: "Node") -> None:
+        """An expansion between quotes: "$@" and "${A[@]}" become a word each."""
+        found = self._expansion(node)
+        every = re.search(r"^\$(@|\{@|\{!?\w+\[@\])", source(node).lstrip(" \t\n\\"))
+        if not every:
+            out.add(" ".join(found))
+            return
+        for number, text in enumerate(found):
+            if number:
+                out.end()
+            out.add(text)
+        if not found and out._text == "":  # noqa: SLF001 - "$@" without arguments is no word
+            out._text = None  # noqa: SLF001
+
+    def _pieces(self, node: "Node") -> Iterator["str | Node"]:
+        """A string's literal text and expansions, in turn. The parser counts blanks before a `$` as part of it."""
+        raw = source(node).encode("utf-8", "surrogateescape")
+        at, base = 1, node.start_byte
+        for child in node.children[1:-1]:
+            if child.type not in _EXPANSIONS:
+                continue
+            start = child.start_byte - base + _lead(child)
+            yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:start]))
+            yield child
+            at = child.end_byte - base
+        yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:-1]))
+
+    def _braces(self, node: "Node") -> list[str]:
+        ends = re.fullmatch(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}", source(node))
+        if ends is None:
+            return [source(node)]
+        first, last = int(ends[1]), int(ends[2])
+        step = 1 if last >= first else -1
+        return [str(each) for each in range(first, last + step, step)][:_MAX_RANGE]
+
+    # -- expansions
+
+    def _expansion(self, node: "Node") -> list[str]:
+        line = line_of(node)
+        self._knowledge.step(f"{self.where}:{line}")
+        text = source(node)[_lead(node) :]
+        if node.type == "command_substitution":
+            return [self._substitute(node)]
+        if node.type == "arithmetic_expansion":
+            inner = text[3:-2] if text.startswith("$((") else text[2:-1]
+            return [self.arithmetic(self.inside(_protected(inner)), line)]
+        if node.type == "process_substitution":
+            return [self._knowledge.unknowns.mark(Unknown(why=f"is a file that the script makes (line {line})"))]
+        if node.type == "simple_expansion":
+            return self._parameter(text[1:], None, line)
+        return self._braced(node, text[2:-1], line)
+
+    def _parameter(self, name: str, index: str | None, line: int) -> list[str]:
+        """The texts of `$name` or `${name[index]}`: several for arguments and whole arrays."""
+        arguments = self.state.arguments
+        if name in {"@", "*"}:
+            return list(arguments)
+        if name == "#":
+            return [str(len(arguments))]
+        if name == "0":
+            return [self.where.rsplit("/", 1)[-1]]
+        if name.isdigit():
+            if int(name) <= len(arguments):
+                return [arguments[int(name) - 1]]
+            return [self._knowledge.unknowns.mark(
+                Unknown(why="is an argument of the script, which is not given", name=name, unset=True))]  # fmt: skip
+        if not (name[0].isalpha() or name[0] == "_"):
+            return [self._knowledge.unknowns.mark(Unknown(why=f"is known only when it runs (line {line})"))]
+        value = self.value(name)
+        if index is None:
+            index = "0"
+        if isinstance(value, str):
+            return [value] if index in {"0", "@", "*"} else [""]
+        if index in {"@", "*"}:
+            return value.texts()
+        return [value.items.get(self._index(value, index, line), "")]
+
+    def _index(self, value: Array, index: str, line: int) -> str:
+        index = self.inside(index).strip("\"'")
+        if value.named:
+            return index
+        found = self.arithmetic(index, line)
+        return str(len(value.items) + int(found)) if found.startswith("-") and found[1:].isdigit() else found
+
+    def _braced(self, node: "Node", inner: str, line: int) -> list[str]:
+        head = _PARAMETER.match(inner)
+        if inner in {"#", "?", "$", "!", "-"}:
+            return self._parameter(inner, None, line)
+        if head is None:
+            raise UsageError(f"{self.where}:{line}: ${{{inner[:40]}}}: expected a variable's name after ${{")
+        sign, name, index = head["sign"], head["name"], head["index"]
+        rest = inner[head.end() :]
+        if sign == "#" and not rest:
+            return [self._length(name, index, line)]
+        if sign == "!":
+            value = self.value(name)
+            if index in {"@", "*"}:
+                return value.indices() if isinstance(value, Array) else ["0"]
+            target = self._parameter(name, index, line)[0]
+            if not is_known(target):
+                return [target]
+            name, index = target, None
+            if not re.fullmatch(r"[A-Za-z_]\w*|\d+", name):
+                return [""]
+        texts = self._parameter(name, index, line)
+        if not rest:
+            return texts
+        operator = next((each for each in _OPERATORS if rest.startswith(each)), "")
+        if not operator:
+            raise UsageError(f"{self.where}:{line}: ${{{inner[:40]}}}: {rest[:10]!r} is no operator that is understood")
+        return self._operated(node, name, texts, operator, rest[len(operator) :], line, whole=index in {"@", "*"})
+
+    def _length(self, name: str, index: str | None, line: int) -> str:
+        texts = self._parameter(name, index, line)
+        if name in {"@", "*"} or index in {"@", "*"}:
+            unknown = [text for text in texts if not is_known(self.settled(text))]
+            return unknown[0] if unknown else str(len([text for text in texts if text != "" or len(texts) > 1]))
+        text = self.settled(texts[0]) if texts else ""
+        return text if not is_known(text) else str(len(text))
+
+    def _operated(
+        self, node: "Node", name: str, texts: list[str], operator: str, raw: str, line: int, *, whole: bool
+    ) -> list[str]:
+        joined = self.settled(" ".join(texts))
+        is_set = bool(joined) or not self._is_unset(texts)
+        filled = bool(joined) if operator[0] == ":" else is_set
+        if operator in {":-", "-"}:
+            return texts if filled else [self._argument(node, operator)]
+        if operator in {":=", "="}:
+            if filled:
+                return texts
+            value = self._argument(node, operator)
+            self._put(name, value, line)
+            return [value]
+        if operator in {":?", "?"}:
+            return texts
+        if operator in {":+", "+"}:
+            return [self._argument(node, operator)] if filled else [""]
+        if operator == "@":
+            return texts
+        if operator == ":":
+            return self._slice(name, texts, self._argument(node, operator), line, whole=whole)
+        return [self._edited(text, operator, raw, line, node) for text in texts]
+
+    def _is_unset(self, texts: Sequence[str]) -> bool:
+        return not texts or all(
+            text and not self.settled(text) and all(each.unset for each in self._knowledge.unknowns.among(text))
+            for text in texts
+        )
+
+    def _argument(self, node: "Node", operator: str) -> str:
+        """What follows the operator, expanded."""
+        children = list(node.children)
+        at = next((number for number, child in enumerate(children)
+                   if number >= 2 and source(child).strip()[:1] == operator[0]), None)  # fmt: skip
+        if at is None:
+            raw = source(node)[_lead(node) + 2 : -1]
+            return self.inside(_protected(raw[raw.index(operator) + len(operator) :])).replace("\ue000", "")
+        begin = children[at].start_byte + len(source(children[at])) - len(source(children[at]).lstrip()) + len(operator)
+        return self._span(node, children[at + 1 :], begin)
+
+    def _span(self, node: "Node", children: Sequence["Node"], begin: int) -> str:
+        """Text of a node from `begin` to its closing brace, with children expanded."""
+        raw = source(node).encode("utf-8", "surrogateescape")
+        out, at = [], begin - node.start_byte
+        for child in children:
+            if child.type not in _EXPANSIONS | {"string", "raw_string", "concatenation", "regex", "ansi_c_string"}:
+                continue
+            start = child.start_byte - node.start_byte + (_lead(child) if child.type in _EXPANSIONS else 0)
+            if start < at:
+                continue
+            out.append(_UNQUOTED.sub(lambda found: found[1] or "", _decoded(raw[at:start])))
+            out.append(self.text(child))
+            at = child.end_byte - node.start_byte
+        out.append(_UNQUOTED.sub(lambda found: found[1] or "", _decoded(raw[at:-1])))
+        return "".join(out)
+
+    def _slice(self, name: str, texts: list[str], argument: str, line: int, *, whole: bool) -> list[str]:
+        if not is_known(argument):
+            return [argument]
+        start_text, _, length_text = argument.partition(":")
+        numbers = [self.arithmetic(each, line) for each in (start_text, length_text)]
+        if not all(is_known(each) for each in numbers):
+            return [next(each for each in numbers if not is_known(each))]
+        start, length = int(numbers[0]), int(numbers[1]) if length_text.strip() else None
+        several = whole or name in {"@", "*"}
+        if name in {"@", "*"}:
+            start = max(start - 1, 0)
+        if not several and not is_known(texts[0]):
+            return texts
+        items: Sequence[str] = texts if several else texts[0]
+        start = max(len(items) + start, 0) if start < 0 else start
+        end = len(items) if length is None else length + (start if length >= 0 else len(items))
+        cut = items[start : max(end, start)]
+        return list(cut) if several else ["".join(cut)]
+
+    def _edited(self, text: str, operator: str, raw: str, line: int, node: "Node") -> str:
+        text = self.settled(text)
+        if operator in {"^^", ",,", "^", ","}:
+            change = str.upper if "^" in operator else str.lower
+            return change(text) if len(operator) == 2 else change(text[:1]) + text[1:]
+        argument = self.inside(_protected(raw)).replace("\ue000", "").replace("'", "")
+        if not is_known(argument):
+            return next(each for each in argument if not is_known(each))
+        if not is_known(text):
+            return text if len(text) == 1 else next(each for each in text if not is_known(each))
+        if len(text) > patterns.MAX_TEXT:
+            why = f"is an edit of a long text (line {line})"
+            return self._knowledge.unknowns.mark(Unknown(why=why))
+        if operator[0] == "#":
+            return patterns.without_prefix(text, argument, longest=operator == "##")
+        if operator[0] == "%":
+            return patterns.without_suffix(text, argument, longest=operator == "%%")
+        tie = operator[1:] if operator in {"/#", "/%"} else ""
+        wanted, _, by = argument.replace("\\/", "\0").partition("/")
+        everywhere = operator == "//"
+        return patterns.replaced(
+            text, tie + wanted.replace("\0", "/"), by.replace("\0", "/"), everywhere=everywhere
+        )
+
+    # -- variables in arithmetic
+
+    def _item(self, name: str) -> str:
+        base, _, index = name.partition("[")
+        found = self._parameter(base, index[:-1] if index else None, 0)
+        return found[0] if found else ""
+
+    def _put(self, name: str, value: str, line: int) -> None:
+        base, _, index = name.partition("[")
+        if not index:
+            self._knowledge.assign(self.state, base, value, line)
+            return
+        old = self.state.variables.get(base, Array({}))
+        items = dict(old.items) if isinstance(old, Array) else {"0": old}
+        items[self._index(old if isinstance(old, Array) else Array({}), index[:-1], line)] = value
+        self._knowledge.assign(self.state, base, Array(items, named=isinstance(old, Array) and old.named), line)
+
+
+def _below(node: "Node") -> Iterator["Node"]:
+    yield node
+    for child in node.children:
+        yield from _below(child)
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _lead(node: "Node") -> int:
+    """Blanks that the parser counts as part of an expansion."""
+    text = source(node)
+    return next((at for at, each in enumerate(text) if each in "$`<>"), 0)
+
+
+def _protected(text: str) -> str:
+    """Text whose double quotes, outside of `$(...)`, stand for themselves when it is read between double quotes."""
+    out, depth = [], 0
+    for number, each in enumerate(text):
+        before = text[number - 1] if number else ""
+        depth += (each == "(" and (before == "$" or depth > 0)) - (each == ")" and depth > 0)
+        out.append("\ue000" if each == '"' and not depth else each)
+    return "".join(out)
