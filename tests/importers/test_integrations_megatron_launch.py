@@ -103,7 +103,7 @@ def test_a_flag_changes_what_it_should(flag, read, value):
         (BASE + "--optimizer lion", "--optimizer: got 'lion', expected one of adam, sgd"),
         (BASE + "--attention-dropout some", "--attention-dropout: got 'some', expected a number >= 0"),
         (BASE + "--num-layers-per-virtual-pipeline-stage 3", "--num-layers 8 is not a multiple of 2 ranks"),
-        ("--num-layers '8", "command line:1:13: cannot be read as a shell script near \"'8\"; close quotes, braces"),
+        ("--num-layers '8", 'command line:1:13: cannot be read as a shell script near "\'8"; close quotes, braces'),
     ],
 )
 def test_a_launch_that_cannot_be_read_says_why(flags, message):

@@ -37,7 +37,9 @@ def megatron(
     ] = "",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A variable or argument (1=...) that the script's caller sets."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A variable or argument (1=...) that the script's caller sets."
+        ),
     ] = None,
     vocab: Annotated[
         int, typer.Option("--vocab", metavar="N", min=0, help="Words of the vocabulary, where a tokenizer decides it.")

@@ -108,7 +108,9 @@ def _per_rank(cut: Cut, where: str) -> list[int]:
 def _behind_the_embedding(cut: Cut, where: str) -> tuple[int, ...]:
     """--standalone-embedding-stage, of older releases: the layers stand evenly on the other ranks."""
     if cut.chunks or cut.layers_per_chunk or cut.first is not None or cut.last is not None or cut.embedding or cut.loss:
-        raise UsageError(f"{where}: --standalone-embedding-stage is read without other flags about the cut; remove them")
+        raise UsageError(
+            f"{where}: --standalone-embedding-stage is read without other flags about the cut; remove them"
+        )
     if cut.ranks < 2 or cut.num_layers % (cut.ranks - 1):
         raise UsageError(
             f"{where}: {cut.num_layers} layers cannot be cut evenly over the {cut.ranks - 1} stages behind the embedding"

@@ -41,7 +41,9 @@ class Started:
         return self.hosts * self.per_host
 
 
-def read_launcher(words: Sequence[str], around: Sequence[str], variables: dict[str, str], unknowns: Unknowns) -> Started:
+def read_launcher(
+    words: Sequence[str], around: Sequence[str], variables: dict[str, str], unknowns: Unknowns
+) -> Started:
     """Numbers of hosts and processes from torchrun, srun, mpirun, deepspeed, and Slurm's variables.
 
     Args:
@@ -126,7 +128,9 @@ def place(
         placed = stated_hosts(hosts)
         notes = []
         if started.total and started.total != len(placed):
-            notes.append(f"the script starts {started.hosts} x {started.per_host} processes; --hosts {hosts} holds instead")
+            notes.append(
+                f"the script starts {started.hosts} x {started.per_host} processes; --hosts {hosts} holds instead"
+            )
         return placed, tuple(notes)
     names = list(devices) or ([started.device] if started.device else [])
     if not names:

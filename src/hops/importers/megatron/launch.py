@@ -98,7 +98,12 @@ def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = N
 
 
 def launch_from_flags(
-    text: str, devices: Sequence[str], *, name: str = "command line", asked: Asked | None = None, folder: Path | None = None
+    text: str,
+    devices: Sequence[str],
+    *,
+    name: str = "command line",
+    asked: Asked | None = None,
+    folder: Path | None = None,
 ) -> Launch:
     """A launch from flags or a script; `devices`: a catalog name per rank, in rank order, or one for all."""
     asked = replace(asked or Asked(), devices=devices)
@@ -110,7 +115,9 @@ def _located(source: Source, asked: Asked, *, title: str) -> Launch:
     settings, left_out = _settings(source, asked)
     ranks = settings.count("pipeline_model_parallel_size", 1)
     count = len(stated_hosts(asked.hosts)) if asked.hosts else max(source.started.total, len(asked.devices))
-    sort_out(settings, copies=count // ranks, where=source.where, unknown=_unknown(source, asked))  # before devices matter
+    sort_out(
+        settings, copies=count // ranks, where=source.where, unknown=_unknown(source, asked)
+    )  # before devices matter
     placed, notes = place(asked.devices, asked.hosts, source.started, ranks=ranks, where=source.where)
     extra = Sorted(left_out=left_out, notes=(*source.notes, *notes))
     return _launch(source, settings, placed, extra, asked, stated_layers=(), title=title, transport="")
@@ -202,15 +209,15 @@ def _launch(
     seq_length = _alias(settings, "seq_length", "encoder_seq_length")
     layers = cut_layers(_cut(settings, num_layers, ranks, where), where=where)
     if stated_layers and len(stated_layers) == len(layers) and stated_layers != layers:
-        raise UsageError(
-            f"{where}: stages have {list(stated_layers)} layers, but the arguments give {list(layers)}"
-        )
+        raise UsageError(f"{where}: stages have {list(stated_layers)} layers, but the arguments give {list(layers)}")
     chunks = len(layers) // ranks
     precision = "bf16" if settings.on("bf16") else "fp16" if settings.on("fp16") else "fp32"
     optimizer = settings.choice("optimizer", ("adam", "sgd"), "adam")
     gradient_bytes, state_bytes = _optimizer_bytes(settings, precision, optimizer)
     vocab, vocab_note = _vocabulary(settings, asked.vocab, where)
-    together = not settings.on("use_tp_pp_dp_mapping")  # the ranks of a pipeline: every `replicas`-th, or the first ones
+    together = not settings.on(
+        "use_tp_pp_dp_mapping"
+    )  # the ranks of a pipeline: every `replicas`-th, or the first ones
     return Launch(
         name=title,
         num_layers=num_layers,
@@ -297,7 +304,9 @@ def _vocabulary(settings: Settings, asked: int, where: str) -> tuple[int, tuple[
     size = asked or settings.count("vocab_size")
     notes = []
     if asked and settings.given("vocab_size") and settings.count("vocab_size") != asked:
-        notes.append(f"the launch says {settings.written('vocab_size')} {settings.text('vocab_size')}; --vocab {asked} holds")
+        notes.append(
+            f"the launch says {settings.written('vocab_size')} {settings.text('vocab_size')}; --vocab {asked} holds"
+        )
     if not settings.on("pad_vocab_size", default=True):
         return size, tuple(notes)
     multiple = settings.count("make_vocab_size_divisible_by", _VOCABULARY_MULTIPLE)

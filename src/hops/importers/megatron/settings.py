@@ -37,7 +37,8 @@ def read_words(words: Sequence[str], bare: Sequence[bool], unknowns: Unknowns) -
         word, is_bare = queue[at]
         at += 1
         if not is_known(word) and not word.startswith("--"):
-            if not is_bare or any(is_known(each) for each in word):
+            several = is_bare or all(unknown.words for unknown in unknowns.among(word))
+            if not several or any(is_known(each) for each in word):
                 out.faults.append(f"got {unknowns.printed(word)!r} where a flag was expected")
             for unknown in unknowns.among(word):
                 _maybe_flags(out, unknown, unknowns)
@@ -214,9 +215,7 @@ class Settings:
             return default
         value = self._by_name[name].value
         if not is_known(value):
-            raise UsageError(
-                f"{self._where}: {self.printed(self._by_name[name])}: {self.unclear(self._by_name[name])}"
-            )
+            raise UsageError(f"{self._where}: {self.printed(self._by_name[name])}: {self.unclear(self._by_name[name])}")
         return value.strip("\"'") if value.strip("\"'") else value
 
     def count(self, name: str, default: int | None = None) -> int:
@@ -318,4 +317,3 @@ def _is_default(setting: Setting) -> bool:
         return float(value) == float(default)
     except ValueError:
         return value == default
-

@@ -109,7 +109,9 @@ def _section(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _filled(value: object, variables: Mapping[str, str], given: Mapping[str, str], used: set[str], where: str) -> object:
+def _filled(
+    value: object, variables: Mapping[str, str], given: Mapping[str, str], used: set[str], where: str
+) -> object:
     """A value with `${NAME}` filled in; where the name is unknown the text stays, unless the flag matters."""
 
     def fill(found: re.Match[str]) -> str:
@@ -168,7 +170,11 @@ def _program_at(words: Sequence[str]) -> int:
     for at, word in enumerate(words):
         if re.search(r"\.py$", word):
             return at + 1
-        if word == "-m" and at + 1 < len(words) and not re.search(r"torch\.distributed|torchrun|deepspeed", words[at + 1]):
+        if (
+            word == "-m"
+            and at + 1 < len(words)
+            and not re.search(r"torch\.distributed|torchrun|deepspeed", words[at + 1])
+        ):
             return at + 2
     return next((at for at, word in enumerate(words) if word.startswith("--") and find(word) is not None), len(words))
 

@@ -61,7 +61,11 @@ def _pipeline(launch: Launch) -> dict[str, Any]:
             "hidden": launch.hidden_size,
             "heads": launch.num_attention_heads,
             "kv_heads": launch.num_query_groups,
-            **({"head_dim": launch.head_dim} if launch.head_dim * launch.num_attention_heads != launch.hidden_size else {}),
+            **(
+                {"head_dim": launch.head_dim}
+                if launch.head_dim * launch.num_attention_heads != launch.hidden_size
+                else {}
+            ),
             "ffn_hidden": launch.ffn_hidden_size,
             "vocab": launch.vocab_size,
             "max_positions": launch.max_position_embeddings,

@@ -188,10 +188,12 @@ class Expander:
             if child.type not in _EXPANSIONS:
                 continue
             start = child.start_byte - base + _lead(child)
-            yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:start]))
+            if start > at:
+                yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:start]))
             yield child
             at = child.end_byte - base
-        yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:-1]))
+        if len(raw) - 1 > at:
+            yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:-1]))
 
     def _braces(self, node: "Node") -> list[str]:
         ends = re.fullmatch(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}", source(node))
@@ -207,9 +209,10 @@ class Expander:
         line = line_of(node)
         self._knowledge.step(f"{self.where}:{line}")
         text = source(node)[_lead(node) :]
-        if node.type == "command_substitution":
+        sums = text.startswith("$((") and text.endswith("))")  # in some places the parser sees a subshell in it
+        if node.type == "command_substitution" and not sums:
             return [self._substitute(node)]
-        if node.type == "arithmetic_expansion":
+        if node.type in {"arithmetic_expansion", "command_substitution"}:
             inner = text[3:-2] if text.startswith("$((") else text[2:-1]
             return [self.arithmetic(self.inside(_protected(inner)), line)]
         if node.type == "process_substitution":
@@ -382,9 +385,7 @@ class Expander:
         tie = operator[1:] if operator in {"/#", "/%"} else ""
         wanted, _, by = argument.replace("\\/", "\0").partition("/")
         everywhere = operator == "//"
-        return patterns.replaced(
-            text, tie + wanted.replace("\0", "/"), by.replace("\0", "/"), everywhere=everywhere
-        )
+        return patterns.replaced(text, tie + wanted.replace("\0", "/"), by.replace("\0", "/"), everywhere=everywhere)
 
     # -- variables in arithmetic
 

@@ -2,7 +2,7 @@
 
 import re
 
-_HEADER = re.compile(r"^#SBATCH\s+(.*?)\s*(?:\s#.*)?$", re.MULTILINE)
+_HEADER = re.compile(r"^#SBATCH[ \t]+(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
 _SHORT = {"-N": "--nodes", "-n": "--ntasks", "-G": "--gpus"}
 _GPUS = re.compile(r"^(?:gpu:)?(?:(?P<kind>[A-Za-z][\w.-]*)[:=])?(?P<count>\d{1,6})$")
 

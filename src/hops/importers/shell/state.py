@@ -118,7 +118,8 @@ class Knowledge:
         if isinstance(left, Array) and isinstance(right, Array) and not left.named and not right.named:
             before, (one, other), after = _common(left.texts(), right.texts())
             either = (" ".join(one), " ".join(other))
-            texts = [*before, self.unknowns.mark(Unknown(why=why, name=name, either=either)), *after]
+            mark = self.unknowns.mark(Unknown(why=why, name=name, either=either, words=True))
+            texts = [*before, mark, *after]
             return Array({str(index): text for index, text in enumerate(texts)})
         if isinstance(left, Array) or isinstance(right, Array):
             shown = tuple(" ".join(each.texts()) if isinstance(each, Array) else each or "" for each in (left, right))

@@ -20,12 +20,14 @@ class Unknown:
         name: the variable by which it came into the script, "" if none; a caller can state it.
         unset: no variable of that name is set: in a shell this is nothing.
         either: what it is in one case or the other, where an undecided test decides.
+        words: it stands for members of an array, none or several.
     """
 
     why: str
     name: str = ""
     unset: bool = False
     either: tuple[str, ...] = ()
+    words: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hops.importers.shell.builtins import run_builtin
 from hops.importers.shell.commands import Command, Given, Script
 from hops.importers.shell.conditions import Truth, both, decide, either, negation
 from hops.importers.shell.expand import Expander
-from hops.importers.shell.grammar import line_of, parse, source
+from hops.importers.shell.grammar import MAX_BYTES, line_of, parse, source
 from hops.importers.shell.patterns import matches
 from hops.importers.shell.slurm import slurm_variables
 from hops.importers.shell.state import Knowledge, State
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _SHELLS = {"bash", "sh", "zsh", "dash", "ksh"}
-_ACTIVATIONS = re.compile(r"(^|/)(activate|\.?bashrc|\.?bash_profile|\.?profile|conda\.sh|lmod|modules\.sh|bash|functions)$")
+_ACTIVATIONS = re.compile(
+    r"(^|/)(activate|\.?bashrc|\.?bash_profile|\.?profile|conda\.sh|lmod|modules\.sh|bash|functions)$"
+)
+_RUNNERS = frozenset(
+    "srun sbatch salloc mpirun mpiexec ssh pdsh nohup sudo time env exec timeout numactl docker podman singularity "
+    "apptainer enroot qsub bsub setsid stdbuf nice torchrun".split()
+)  # commands whose arguments may be a command
 _STATEMENTS = {";", "\n", ";;", "&", "do", "done", "then", "fi", "{", "}", "(", ")", "else", ";&", ";;&"}
 _MAX_NESTED = 20
 _MAX_TURNS = 200  # of a loop
@@ -347,7 +353,9 @@ class Walk:
                 (body if in_body else condition).append(child)
         return self._branch([(condition, body), *branches], otherwise)
 
-    def _branch(self, branches: Sequence[tuple[Sequence["Node"], Sequence["Node"]]], otherwise: Sequence["Node"]) -> Flow:
+    def _branch(
+        self, branches: Sequence[tuple[Sequence["Node"], Sequence["Node"]]], otherwise: Sequence["Node"]
+    ) -> Flow:
         if not branches:
             return self._all(otherwise)
         (condition, body), *rest = branches
@@ -522,7 +530,9 @@ class Walk:
                 text = self.expander.text(child.children[-1]) + "\n"
             elif child.type == "file_redirect":
                 files.append(child)
-        target = next((each for each in files if any(part.type in {">", ">>", "&>", "&>>", ">|"} for part in each.children)), None)
+        target = next(
+            (each for each in files if any(part.type in {">", ">>", "&>", "&>>", ">|"} for part in each.children)), None
+        )
         source_file = next((each for each in files if each.children[0].type == "<"), None)
         if source_file is not None:
             text = self.state.files.get(self.expander.text(source_file.children[-1]), text)
@@ -628,20 +638,20 @@ class Walk:
         if name in self.state.files:
             return self.state.files[name]
         folder = self.knowledge.given.folder
-        if folder is None or not is_known(name):
-            known = re.sub(r"^.*[^\x20-\x7e]/", "", name)  # $(dirname $0)/env.sh lies beside the script
-            if folder is None or not is_known(known):
-                return None
-            name = known
-        file = folder / Path(name)
+        beside = re.sub(r"^.*[^\x20-\x7e]/", "", name)  # $(dirname $0)/env.sh
+        if folder is None or not beside or not is_known(beside) or beside.startswith(("/", "~")):
+            return None
+        file = folder / Path(beside)
         try:
-            return without_marks(file.read_text(encoding="utf-8")) if file.is_file() else None
+            small = file.is_file() and file.stat().st_size <= MAX_BYTES
+            return without_marks(file.read_text(encoding="utf-8")) if small else None
         except (OSError, UnicodeDecodeError, ValueError):
             return None
 
     def _nested_script(self, words: Sequence[str], stdin: str, line: int) -> bool:
         """Walk what a command hands to another shell: `bash -c TEXT`, `srun sh run.sh`, `ssh host TEXT`, `bash <<EOF`."""
-        for at, word in enumerate(words):
+        runs = words[0].rsplit("/", 1)[-1] in _RUNNERS
+        for at, word in enumerate(words if runs else words[:1]):
             if word.rsplit("/", 1)[-1] in _SHELLS:
                 rest = words[at + 1 :]
                 option = next((number for number, each in enumerate(rest) if re.fullmatch(r"-[a-z]*c", each)), None)
@@ -658,7 +668,7 @@ class Walk:
                 return self._aside_run(text, words[at + 1 :], words[:at], word)
             if word.endswith(".py"):
                 return False
-        if words[-1].count(" ") > 1 and re.search(r"\.py\b", words[-1]) and len(words) > 1:
+        if runs and words[-1].count(" ") > 1 and re.search(r"\.py\b", words[-1]):
             return self._aside_run(words[-1], (), words[:-1])
         return False
 
