@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hops.errors import UsageError
 from hops.importers.shell.slurm import gpus_of, slurm_options
-from hops.importers.shell.values import Unknowns, is_known
+from hops.importers.shell.values import Unknowns
 
 _MOST_DEVICES = 1_000_000
 

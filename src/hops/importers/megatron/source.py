@@ -228,7 +228,7 @@ def _seen(script: Script) -> str:
 
 def _program(command: Command) -> str:
     at = _program_at(command.words)
-    return command.words[at - 1] if 0 < at <= len(command.words) and _has(command, ("num-layers",)) or (
+    return command.words[at - 1] if (0 < at <= len(command.words) and _has(command, ("num-layers",))) or (
         0 < at < len(command.words)) else ""  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Whole-number arithmetic as a shell has it in `$((...))`, after its `$` are expanded."""
 
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+(?:#\w+)?)|(?P<name>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
@@ -172,28 +173,34 @@ def _apply(sign: str, left: int, right: int) -> int:
         raise ArithmeticFault("division by zero")
     if sign in {"<<", ">>", "**"} and not 0 <= right < 64:
         raise ArithmeticFault(f"{sign} {right}")
-    quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1) if sign in {"/", "%"} else 0
-    found = {
-        "||": lambda: int(bool(left or right)),
-        "&&": lambda: int(bool(left and right)),
-        "|": lambda: left | right,
-        "^": lambda: left ^ right,
-        "&": lambda: left & right,
-        "==": lambda: int(left == right),
-        "!=": lambda: int(left != right),
-        "<": lambda: int(left < right),
-        ">": lambda: int(left > right),
-        "<=": lambda: int(left <= right),
-        ">=": lambda: int(left >= right),
-        "<<": lambda: left << right,
-        ">>": lambda: left >> right,
-        "+": lambda: left + right,
-        "-": lambda: left - right,
-        "*": lambda: left * right,
-        "/": lambda: quotient,
-        "%": lambda: left - quotient * right,
-        "**": lambda: left**right,
-    }[sign]()
+    found = int(_SIGNS[sign](left, right))
     if abs(found) >= _WIDEST:
         raise ArithmeticFault("a number of more than 63 bits")
     return found
+
+
+def _quotient(left: int, right: int) -> int:
+    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+
+
+_SIGNS: Mapping[str, Callable[[int, int], int]] = {
+    "||": lambda left, right: int(bool(left or right)),
+    "&&": lambda left, right: int(bool(left and right)),
+    "|": operator.or_,
+    "^": operator.xor,
+    "&": operator.and_,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "%": lambda left, right: left - _quotient(left, right) * right,
+    "**": operator.pow,
+}

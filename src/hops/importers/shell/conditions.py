@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hops.importers.shell.expand import Expander
-from hops.importers.shell.grammar import line_of, source
+from hops.importers.shell.grammar import source
 from hops.importers.shell.patterns import MAX_TEXT, matches
 from hops.importers.shell.values import is_known
 
@@ -54,27 +54,27 @@ def decide(node: "Node", expander: Expander) -> Truth:
             return both(decide(left, expander), decide(right, expander))
         if operator in {"||", "-o"}:
             return either(decide(left, expander), decide(right, expander))
-        return compare(expander.text(left), operator, expander.text(right), expander, line_of(node))
+        return compare(expander.text(left), operator, expander.text(right), expander)
     text = expander.settled(expander.text(node))
     return _filled(text)
 
 
-def decide_words(words: list[str], expander: Expander, line: int) -> Truth:
+def decide_words(words: list[str], expander: Expander) -> Truth:
     """The truth of `test` with these arguments."""
     if words[:1] == ["!"]:
-        return negation(decide_words(words[1:], expander, line))
+        return negation(decide_words(words[1:], expander))
     for joint, combine in (("-o", either), ("-a", both)):
         if joint in words[1:-1] and len(words) > 3:
             at = words.index(joint, 1)
-            return combine(decide_words(words[:at], expander, line), decide_words(words[at + 1 :], expander, line))
+            return combine(decide_words(words[:at], expander), decide_words(words[at + 1 :], expander))
     if len(words) == 3:
-        return compare(words[0], words[1], words[2], expander, line)
+        return compare(words[0], words[1], words[2], expander)
     if len(words) == 2:
         return _unary_text(words[0], words[1], expander)
     return _filled(expander.settled(words[0])) if len(words) == 1 else False if not words else None
 
 
-def compare(left: str, operator: str, right: str, expander: Expander, line: int) -> Truth:
+def compare(left: str, operator: str, right: str, expander: Expander) -> Truth:
     """One comparison of two texts, or of two numbers."""
     left, right = expander.settled(left), expander.settled(right)
     if operator in _NUMBERS:

@@ -23,7 +23,7 @@ def slurm_options(words: list[str]) -> dict[str, str]:
 
 def gpus_of(text: str) -> tuple[str, int] | None:
     """Type ("" if not said) and number of `gpu:h100:8`, `h100:8`, `8`."""
-    match = _GPUS.fullmatch(text.split(",")[0].split("(")[0])
+    match = _GPUS.fullmatch(text.split(",", maxsplit=1)[0].split("(", maxsplit=1)[0])
     return (match["kind"] or "", int(match["count"])) if match else None
 
 

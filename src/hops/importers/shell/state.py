@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 20_000  # statements walked and texts built: a launch script needs some hundreds
 _MAX_TEXT = 1 << 20
-EVERYWHERE = frozenset(
-    "PWD OLDPWD HOME USER LOGNAME HOSTNAME HOST RANDOM SRANDOM SECONDS UID EUID PPID BASHPID EPOCHSECONDS LINENO PATH "
-    "SHELL LANG TERM TMPDIR BASH_SOURCE BASH_VERSION FUNCNAME OSTYPE IFS".split()
-)  # set in any shell, known only when it runs
+EVERYWHERE = frozenset({
+    "BASHPID", "BASH_SOURCE", "BASH_VERSION", "EPOCHSECONDS", "EUID", "FUNCNAME", "HOME", "HOST", "HOSTNAME", "IFS",
+    "LANG", "LINENO", "LOGNAME", "OLDPWD", "OSTYPE", "PATH", "PPID", "PWD", "RANDOM", "SECONDS", "SHELL", "SRANDOM", "TERM",
+    "TMPDIR", "UID", "USER",
+})  # set in any shell, known only when it runs  # fmt: skip
 
 
 @dataclass(slots=True)
