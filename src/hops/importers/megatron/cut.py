@@ -1,7 +1,8 @@
 """Which layers stand in which stage, as Megatron-LM cuts a model.
 
-Source: Megatron-LM `core/transformer/transformer_block.py`, `transformer_layer.py`, `pipeline_parallel_layer_layout.py`,
-commit d98e8a64dd. Stages are numbered along the model: chunk c of rank r is stage c x ranks + r.
+Source: Megatron-LM `core/transformer/`, files `transformer_block.py`, `transformer_layer.py` and
+`pipeline_parallel_layer_layout.py`, commit d98e8a64dd. Stages are numbered along the model: chunk c of rank r is stage
+c x ranks + r.
 """
 
 import re
@@ -51,15 +52,15 @@ def cut_layers(cut: Cut, *, where: str) -> tuple[int, ...]:
         return _behind_the_embedding(cut, where)
     if (cut.first is not None or cut.last is not None) and (cut.embedding or cut.loss):
         raise UsageError(
-            f"{where}: got --decoder-first/last-pipeline-num-layers with --account-for-..., expected one way or the other"
+            f"{where}: got --decoder-first/last-pipeline-num-layers with --account-for-..., expected one or the other"
         )
     chunks = _chunks(cut, where)
     per_rank = _per_rank(cut, where)
     uneven = next((each for each in per_rank if each % chunks), None)
     if uneven is not None:
         raise UsageError(
-            f"{where}: {cut.num_layers} layers cannot be cut evenly over {cut.ranks * chunks} stages: a rank's {uneven} "
-            f"layers are no multiple of its {chunks} chunks"
+            f"{where}: {cut.num_layers} layers cannot be cut evenly over {cut.ranks * chunks} stages: a rank's "
+            f"{uneven} layers are no multiple of its {chunks} chunks"
         )
     stages = [per_rank[rank] // chunks for _ in range(chunks) for rank in range(cut.ranks)]
     stages[0] -= cut.embedding
@@ -74,8 +75,8 @@ def _chunks(cut: Cut, where: str) -> int:
         return cut.chunks or 1
     if cut.first is not None or cut.last is not None:
         raise UsageError(
-            f"{where}: got --num-layers-per-virtual-pipeline-stage with --decoder-first/last-pipeline-num-layers; state "
-            "--num-virtual-stages-per-pipeline-rank instead"
+            f"{where}: got --num-layers-per-virtual-pipeline-stage with --decoder-first/last-pipeline-num-layers; "
+            "state --num-virtual-stages-per-pipeline-rank instead"
         )
     counted = cut.num_layers + cut.embedding + cut.loss
     if counted % (cut.ranks * cut.layers_per_chunk):
@@ -113,13 +114,15 @@ def _behind_the_embedding(cut: Cut, where: str) -> tuple[int, ...]:
         )
     if cut.ranks < 2 or cut.num_layers % (cut.ranks - 1):
         raise UsageError(
-            f"{where}: {cut.num_layers} layers cannot be cut evenly over the {cut.ranks - 1} stages behind the embedding"
+            f"{where}: {cut.num_layers} layers cannot be cut evenly over {cut.ranks - 1} stages behind the embedding"
         )
     return (0, *(cut.num_layers // (cut.ranks - 1),) * (cut.ranks - 1))
 
 
 def _from_layout(cut: Cut, where: str) -> tuple[int, ...]:
     at = f"{where}: --pipeline-model-parallel-layout {cut.layout[:80]}"
+    if cut.first is not None or cut.last is not None or cut.embedding or cut.loss or cut.embedding_alone:
+        raise UsageError(f"{at}: says the whole cut; remove --decoder-..., --account-for-... and --standalone-...")
     stages = expand_layout(cut.layout, where=at)
     whole = "".join(stages)
     if "m" in whole:

@@ -99,9 +99,9 @@ def page() -> str:
 _HEAD = [
     "# Megatron-LM's flags, one by one",
     "",
-    "Generated from `src/hops/importers/megatron/flags.csv` by `python -m hops.importers.megatron.flags`; a test says when",
-    "it is out of date. Names and defaults are those of Megatron-LM at commit d98e8a64dd (2026-08-22); flags of older",
-    "releases and of forks are in it, too. `hops import megatron` prints which flags of a launch it applied, and which",
+    "Generated from `src/hops/importers/megatron/flags.csv` by `python -m hops.importers.megatron.flags`; a test says",
+    "when it is out of date. Names and defaults are those of Megatron-LM at commit d98e8a64dd (2026-08-22); flags of",
+    "older releases and of forks are in it, too. `hops import megatron` prints which flags of a launch it applied, and which",
     "change nothing here; it refuses the rest, and says why. How to use it: docs/how-to/import-a-launch.md.",
     "",
     "Underscores are read as dashes. Words in brackets are names that only a configuration file uses.",

@@ -49,6 +49,8 @@ def read_launcher(
     Args:
         words: of the command, up to the training program.
         around: words of what runs that command, such as srun.
+        variables: of the script.
+        unknowns: of the script.
     """
     device = variables.get("SLURM_GPU_TYPE", "").lower()
     names = [word.rsplit("/", 1)[-1] for word in words]
@@ -128,9 +130,7 @@ def place(
         placed = stated_hosts(hosts)
         notes = []
         if started.total and started.total != len(placed):
-            notes.append(
-                f"the script starts {started.hosts} x {started.per_host} processes; --hosts {hosts} holds instead"
-            )
+            notes.append(f"the script starts {started.hosts} x {started.per_host} processes; --hosts {hosts} holds")
         return placed, tuple(notes)
     names = list(devices) or ([started.device] if started.device else [])
     if not names:
@@ -154,8 +154,8 @@ def place(
 def _what_is_missing(started: Started) -> str:
     if started.total:
         return (
-            f"the script starts {started.hosts} hosts x {started.per_host} processes, but does not say on which devices; "
-            f"add their type: --hosts {started.hosts}x{started.per_host}xh100"
+            f"the script starts {started.hosts} hosts x {started.per_host} processes, but does not say on which "
+            f"devices; add their type: --hosts {started.hosts}x{started.per_host}xh100"
         )
     why = f" ({started.why})" if started.why else ""
     return f"flags do not say what they run on{why}; add a device per rank: --devices h100,l4, or --hosts 2x8xh100"

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hops.errors import UsageError
-from hops.importers.megatron.cut import Cut, cut_layers
+from hops.importers.megatron import meaning
+from hops.importers.megatron.cut import cut_layers
 from hops.importers.megatron.flags import find, nearest
 from hops.importers.megatron.hosts import Placed, place, stated_hosts
 from hops.importers.megatron.settings import Settings, Sorted, read_flag_mapping, sort_out
@@ -20,10 +21,6 @@ from hops.importers.megatron.source import (
     read_text,
 )
 from hops.importers.shell.values import Unknowns
-
-_VOCABULARY_MULTIPLE = 128  # Megatron-LM's default of --make-vocab-size-divisible-by
-_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
-_REMAINDER_BYTES = 2  # of an fp32 parameter whose upper half is the bf16 parameter (--store-param-remainders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +78,7 @@ def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = N
     """Read a run folder, its run.yaml, a launch script, a configuration in YAML, or a file of flags.
 
     Args:
+        path: the file or folder.
         devices: a device per rank, for what does not say on which it runs.
         asked: the same and more.
 
@@ -204,17 +202,17 @@ def _launch(
     arguments = sort_out(settings, copies=replicas, where=where, unknown=_unknown(source, asked))
     hidden, heads = settings.count("hidden_size"), settings.count("num_attention_heads")
     micro = settings.count("micro_batch_size")
-    gated = _gated(settings)
-    num_layers = _alias(settings, "num_layers", "encoder_num_layers")
-    seq_length = _alias(settings, "seq_length", "encoder_seq_length")
-    layers = cut_layers(_cut(settings, num_layers, ranks, where), where=where)
+    gated = meaning.gated(settings)
+    num_layers = meaning.size(settings, "num_layers", "encoder_num_layers")
+    seq_length = meaning.size(settings, "seq_length", "encoder_seq_length")
+    layers = cut_layers(meaning.cut_of(settings, num_layers, ranks), where=where)
     if stated_layers and len(stated_layers) == len(layers) and stated_layers != layers:
         raise UsageError(f"{where}: stages have {list(stated_layers)} layers, but the arguments give {list(layers)}")
     chunks = len(layers) // ranks
     precision = "bf16" if settings.on("bf16") else "fp16" if settings.on("fp16") else "fp32"
     optimizer = settings.choice("optimizer", ("adam", "sgd"), "adam")
-    gradient_bytes, state_bytes = _optimizer_bytes(settings, precision, optimizer)
-    vocab, vocab_note = _vocabulary(settings, asked.vocab, where)
+    gradient_bytes, state_bytes = meaning.optimizer_bytes(settings, precision, optimizer)
+    vocab, vocab_note = meaning.vocabulary(settings, asked.vocab, where)
     together = not settings.on(
         "use_tp_pp_dp_mapping"
     )  # the ranks of a pipeline: every `replicas`-th, or the first ones
@@ -224,22 +222,22 @@ def _launch(
         hidden_size=hidden,
         ffn_hidden_size=settings.count("ffn_hidden_size", hidden * 8 // 3 // 64 * 64 if gated else 4 * hidden),
         num_attention_heads=heads,
-        num_query_groups=_query_groups(settings, heads),
-        head_dim=settings.optional("kv_channels") or _head_dim(hidden, heads, where),
+        num_query_groups=meaning.query_groups(settings, heads),
+        head_dim=settings.optional("kv_channels") or meaning.head_dim(hidden, heads, where),
         vocab_size=vocab,
         max_position_embeddings=settings.count("max_position_embeddings", seq_length),
         seq_length=seq_length,
         micro_batch_size=micro,
-        num_microbatches=_microbatches(settings, micro, replicas, where),
+        num_microbatches=meaning.microbatches(settings, micro, replicas, where),
         data_parallel=replicas,
         precision=precision,
-        attention=_attention(settings),
-        recompute=_recompute(settings, layers),
+        attention=meaning.attention(settings),
+        recompute=meaning.recompute(settings, layers),
         fused_cross_entropy=settings.on("cross_entropy_loss_fusion"),
         dropout=max(settings.number("attention_dropout", 0.1), settings.number("hidden_dropout", 0.1)) > 0,
         fused_gradient_accumulation=settings.on("gradient_accumulation_fusion", default=True),
         swiglu=gated,
-        rotary=_rotary(settings),
+        rotary=meaning.rotary(settings),
         rms_norm=settings.choice("normalization", ("LayerNorm", "RMSNorm"), "LayerNorm") == "RMSNorm",
         biases=settings.on("add_bias_linear", default=True),
         tied=not settings.on("untie_embeddings_and_output_weights"),
@@ -254,154 +252,4 @@ def _launch(
         placed=placed[::replicas] if together else placed[:ranks],
         transport=transport,
         arguments=replace(arguments, left_out=extra.left_out, notes=(*extra.notes, *vocab_note)),
-    )
-
-
-def _alias(settings: Settings, name: str, older: str) -> int:
-    """A size with two names, of which a launch may use one."""
-    if settings.given(name) and settings.given(older) and settings.count(name) != settings.count(older):
-        raise settings.fault(older, f"{settings.written(name)} {settings.text(name)}, or one of the two alone")
-    return settings.count(older) if settings.given(older) and not settings.given(name) else settings.count(name)
-
-
-def _gated(settings: Settings) -> bool:
-    function = settings.choice("activation_func", ("gelu", "swiglu"), "gelu")
-    return settings.on("swiglu") or function == "swiglu"
-
-
-def _query_groups(settings: Settings, heads: int) -> int:
-    """--group-query-attention switches them on; a configuration file states the number alone."""
-    stated = settings.given("num_query_groups") and not settings.written("num_query_groups").startswith("--")
-    if settings.on("group_query_attention", default=stated):
-        return settings.count("num_query_groups", 1)
-    return heads
-
-
-def _head_dim(hidden: int, heads: int, where: str) -> int:
-    if hidden % heads:
-        raise UsageError(f"{where}: --hidden-size {hidden} is no multiple of --num-attention-heads {heads}")
-    return hidden // heads
-
-
-def _microbatches(settings: Settings, micro: int, replicas: int, where: str) -> int:
-    whole = settings.count("global_batch_size", micro * replicas)
-    if whole % (micro * replicas):
-        raise UsageError(
-            f"{where}: --global-batch-size {whole} is no multiple of --micro-batch-size {micro} x {replicas} replicas"
-        )
-    return whole // (micro * replicas)
-
-
-def _vocabulary(settings: Settings, asked: int, where: str) -> tuple[int, tuple[str, ...]]:
-    """Rows of the embedding table, and a note where what the launch says was not taken."""
-    if not asked and settings.given("padded_vocab_size"):
-        return settings.count("padded_vocab_size"), ()
-    if not asked and not settings.given("vocab_size"):
-        raise UsageError(
-            f"{where}: --vocab-size is missing: the tokenizer decides it when the run starts; add --vocab N, the words of "
-            "the tokenizer (GPT-2's has 50257, Llama 2's 32000, Llama 3's 128256)"
-        )
-    size = asked or settings.count("vocab_size")
-    notes = []
-    if asked and settings.given("vocab_size") and settings.count("vocab_size") != asked:
-        notes.append(
-            f"the launch says {settings.written('vocab_size')} {settings.text('vocab_size')}; --vocab {asked} holds"
-        )
-    if not settings.on("pad_vocab_size", default=True):
-        return size, tuple(notes)
-    multiple = settings.count("make_vocab_size_divisible_by", _VOCABULARY_MULTIPLE)
-    return -(-size // multiple) * multiple, tuple(notes)
-
-
-def _attention(settings: Settings) -> str:
-    backend = settings.choice("attention_backend", ("auto", "flash", "fused", "unfused", "local"), "auto")
-    local = settings.choice(
-        "transformer_impl", ("local", "transformer_engine", "inference_optimized"), "transformer_engine"
-    )
-    if backend in {"unfused", "local"}:
-        return "unfused"
-    return "unfused" if local == "local" and not settings.on("use_flash_attn") and backend == "auto" else "flash"
-
-
-def _recompute(settings: Settings, layers: Sequence[int]) -> str:
-    """Which of HOPS's three ways it is. Raises UsageError for what lies between them."""
-    kind = settings.choice("recompute_granularity", ("none", "None", "", "selective", "full"), "none")
-    if settings.on("recompute_activations"):
-        kind = "selective"
-    if kind == "selective":
-        if settings.given("recompute_modules") and settings.text("recompute_modules").split() != ["core_attn"]:
-            raise settings.fault("recompute_modules", "core_attn: others are not modelled yet")
-        return "selective"
-    if kind != "full":
-        return "none"
-    method = settings.choice("recompute_method", ("uniform", "block"), "uniform")
-    number = settings.count("recompute_num_layers", 1 if method == "uniform" else max(layers))
-    if method == "block" and number < max(layers):
-        raise settings.fault(
-            "recompute_num_layers",
-            f"{max(layers)} or more with --recompute-method block, all layers of a stage: recomputation of a part is not "
-            "modelled yet",
-        )
-    if method == "uniform" and number > 1:
-        raise settings.fault(
-            "recompute_num_layers", "1 with --recompute-method uniform: units of several layers are not modelled yet"
-        )
-    return "full"
-
-
-def _rotary(settings: Settings) -> bool:
-    kinds = ("learned_absolute", "rope", "yarn", "mrope")
-    kind = settings.choice("position_embedding_type", kinds, "learned_absolute")
-    rotary = settings.on("use_rotary_position_embeddings") or kind != "learned_absolute"
-    if not rotary and not settings.on("add_position_embedding", default=True):
-        raise UsageError(
-            f"{settings.written('add_position_embedding')}: models without positions are not modelled; expected it beside "
-            "--position-embedding-type rope"
-        )
-    return rotary
-
-
-def _optimizer_bytes(settings: Settings, precision: str, optimizer: str) -> tuple[int, int | None]:
-    """Bytes of a gradient, in memory and in reductions, and of the optimizer's states where HOPS would count others.
-
-    Source: Megatron-LM's `docs/.../dist_optimizer.md`: with gradients of 2 bytes the optimizer holds an fp32 copy.
-    """
-    in_four = precision == "fp32" or settings.on("accumulate_allreduce_grads_in_fp32") or (
-        precision == "bf16" and not settings.on("grad_reduce_in_bf16"))  # fmt: skip
-    if not settings.on("use_precision_aware_optimizer"):
-        copies = {"adam": 3, "sgd": 2}[optimizer]  # of 4 bytes: master weights and moments
-        return (4, None) if in_four else (2, 4 * copies + 4)
-    if not settings.on("use_distributed_optimizer"):
-        raise settings.fault("use_precision_aware_optimizer", "--use-distributed-optimizer beside it")
-    kinds = {
-        name: settings.choice(name, choices, "fp32")
-        for name, choices in {
-            "main_grads_dtype": ("fp32", "bf16"),
-            "main_params_dtype": ("fp32", "fp16"),
-            "exp_avg_dtype": ("fp32", "fp16", "bf16", "fp8"),
-            "exp_avg_sq_dtype": ("fp32", "fp16", "bf16", "fp8"),
-        }.items()
-    }
-    remainder = precision == "bf16" and kinds["main_params_dtype"] == "fp32" and settings.on(
-        "store_param_remainders", default=True)  # fmt: skip
-    main = _REMAINDER_BYTES if remainder else _BYTES[kinds["main_params_dtype"]]
-    states = main + _BYTES[kinds["exp_avg_dtype"]] + _BYTES[kinds["exp_avg_sq_dtype"]]
-    main_grads = _BYTES[kinds["main_grads_dtype"]]
-    gradients = 4 if in_four and main_grads == 4 else 2  # fp32 ones are held only where main gradients are fp32
-    return gradients, states + (4 if gradients == 2 and main_grads == 4 else 0)
-
-
-def _cut(settings: Settings, num_layers: int, ranks: int, where: str) -> Cut:
-    layout = settings.text("pipeline_model_parallel_layout")
-    return Cut(
-        num_layers=num_layers,
-        ranks=ranks,
-        chunks=settings.optional("num_virtual_stages_per_pipeline_rank"),
-        layers_per_chunk=settings.optional("num_layers_per_virtual_pipeline_stage"),
-        first=settings.optional("decoder_first_pipeline_num_layers"),
-        last=settings.optional("decoder_last_pipeline_num_layers"),
-        embedding=settings.on("account_for_embedding_in_pipeline_split"),
-        loss=settings.on("account_for_loss_in_pipeline_split"),
-        embedding_alone=settings.on("standalone_embedding_stage"),
-        layout="" if layout in {"None", "null"} else layout,
     )

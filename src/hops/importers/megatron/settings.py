@@ -216,7 +216,7 @@ class Settings:
         value = self._by_name[name].value
         if not is_known(value):
             raise UsageError(f"{self._where}: {self.printed(self._by_name[name])}: {self.unclear(self._by_name[name])}")
-        return value.strip("\"'") if value.strip("\"'") else value
+        return value.strip("\"'") or value
 
     def count(self, name: str, default: int | None = None) -> int:
         """A whole number >= 1. Without a default it is required."""

@@ -131,8 +131,8 @@ def _filled(
 
 def is_configuration(document: Mapping[str, Any]) -> bool:
     """Whether a YAML document holds Megatron-LM's arguments by name: MODEL_ARGS, or sections of --yaml-cfg."""
-    return isinstance(document.get("MODEL_ARGS"), dict) or bool({"language_model", "model_parallel"} & set(document)) or (
-        "num_layers" in document)  # fmt: skip
+    sections = {"language_model", "model_parallel", "num_layers"} & set(document)
+    return isinstance(document.get("MODEL_ARGS"), dict) or bool(sections)
 
 
 def parse_yaml(text: str, where: str) -> Mapping[str, Any]:

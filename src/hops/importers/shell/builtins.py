@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 _IDLE = frozenset({
     "alias", "bg", "bind", "builtin", "cd", "clear", "complete", "conda", "date", "deactivate", "dirs", "disown",
-    "enable", "fg", "hash", "hostname", "jobs", "mamba", "mkdir", "ml", "module", "nvidia-smi", "popd", "pushd", "pwd", "rm",
-    "shopt", "sleep", "spack", "times", "tput", "trap", "type", "ulimit", "umask", "unalias", "wait",
+    "enable", "fg", "hash", "hostname", "jobs", "mamba", "mkdir", "ml", "module", "nvidia-smi", "popd", "pushd",
+    "pwd", "rm", "shopt", "sleep", "spack", "times", "tput", "trap", "type", "ulimit", "umask", "unalias", "wait",
 })  # fmt: skip
 Builtin = Callable[["Walk", Sequence[str]], Truth]
 

@@ -23,7 +23,8 @@ _ACTIVATIONS = re.compile(
 )
 _RUNNERS = frozenset({
     "apptainer", "bsub", "docker", "enroot", "env", "exec", "mpiexec", "mpirun", "nice", "nohup", "numactl", "pdsh",
-    "podman", "qsub", "salloc", "sbatch", "setsid", "singularity", "srun", "ssh", "stdbuf", "sudo", "time", "timeout", "torchrun",
+    "podman", "qsub", "salloc", "sbatch", "setsid", "singularity", "srun", "ssh", "stdbuf", "sudo", "time",
+    "timeout", "torchrun",
 })  # commands whose arguments may be a command  # fmt: skip
 
 

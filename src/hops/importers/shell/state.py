@@ -15,8 +15,8 @@ _MAX_STEPS = 20_000  # statements walked and texts built: a launch script needs 
 _MAX_TEXT = 1 << 20
 EVERYWHERE = frozenset({
     "BASHPID", "BASH_SOURCE", "BASH_VERSION", "EPOCHSECONDS", "EUID", "FUNCNAME", "HOME", "HOST", "HOSTNAME", "IFS",
-    "LANG", "LINENO", "LOGNAME", "OLDPWD", "OSTYPE", "PATH", "PPID", "PWD", "RANDOM", "SECONDS", "SHELL", "SRANDOM", "TERM",
-    "TMPDIR", "UID", "USER",
+    "LANG", "LINENO", "LOGNAME", "OLDPWD", "OSTYPE", "PATH", "PPID", "PWD", "RANDOM", "SECONDS", "SHELL", "SRANDOM",
+    "TERM", "TMPDIR", "UID", "USER",
 })  # set in any shell, known only when it runs  # fmt: skip
 
 
