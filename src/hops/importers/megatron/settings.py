@@ -32,7 +32,7 @@ def read_words(words: Sequence[str], bare: Sequence[bool], unknowns: Unknowns) -
     """Arguments as Megatron-LM's parser takes them: a flag and the words that it asks for."""
     out = Words()
     queue = list(_split(words, bare))
-    at = 0
+    at, last = 0, ""
     while at < len(queue):
         word, is_bare = queue[at]
         at += 1
@@ -46,9 +46,11 @@ def read_words(words: Sequence[str], bare: Sequence[bool], unknowns: Unknowns) -
         if not word.startswith("--") or word == "--":
             if word in {"-h", "--"}:
                 continue
-            out.faults.append(f"got {word!r} where a flag was expected; quote values that hold blanks")
+            after = f" after {last}" if last else ""
+            out.faults.append(f"got {word!r}{after} where a flag was expected; quote values that hold blanks")
             continue
         written, equals, value = word.partition("=")
+        last = written
         row = find(written)
         takes = row.takes if row is not None else "many"
         end = at if equals else _end(queue, at, takes)
