@@ -102,7 +102,7 @@ def _read(walk: "Walk", arguments: Sequence[str]) -> Truth:
             known = walk.stdin != "" or not ends
             value = parts[at] if at < len(parts) and known else walk.unknown(f"is read at run time (line {walk.line})")
             walk.assign(name, value if at < len(parts) or not known else "", walk.line)
-    return None if not ends else True
+    return True if ends and walk.stdin else None
 
 
 def _mapfile(walk: "Walk", arguments: Sequence[str]) -> Truth:

@@ -147,7 +147,7 @@ def _nested_script(walk: "Walk", words: Sequence[str]) -> bool:
         text = _file(walk, word) if word.endswith(".sh") or word in walk.state.files else None
         if text is not None:
             return _aside_run(walk, text, words[at + 1 :], words[:at], word)
-        if word.endswith(".py"):
+        if word.endswith(".py") and " " not in word:
             return False
     if runs and words[-1].count(" ") > 1 and re.search(r"\.py\b", words[-1]):
         return _aside_run(walk, words[-1], (), words[:-1])

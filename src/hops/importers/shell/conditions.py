@@ -41,6 +41,8 @@ def decide(node: "Node", expander: Expander) -> Truth:
     kind = node.type
     if kind == "test_command":
         inner = [child for child in node.children if source(child) not in {"[", "]", "[[", "]]"}]
+        if source(node.children[0]) == "[":
+            return decide_words([word for child in inner for word in _flat(child, expander)], expander)
         return decide(inner[0], expander) if len(inner) == 1 else False if not inner else None
     if kind == "parenthesized_expression":
         return decide(named[0], expander) if len(named) == 1 else None
@@ -54,9 +56,17 @@ def decide(node: "Node", expander: Expander) -> Truth:
             return both(decide(left, expander), decide(right, expander))
         if operator in {"||", "-o"}:
             return either(decide(left, expander), decide(right, expander))
-        return compare(expander.text(left), operator, expander.text(right), expander)
+        plain = right.type in {"string", "raw_string"}
+        return compare(expander.text(left), operator, expander.text(right), expander, plain=plain)
     text = expander.settled(expander.text(node))
     return _filled(text)
+
+
+def _flat(node: "Node", expander: Expander) -> list[str]:
+    """The words of `[ ... ]`: there the shell knows no precedence."""
+    if node.type in {"binary_expression", "unary_expression", "parenthesized_expression", "negated_command"}:
+        return [word for child in node.children for word in _flat(child, expander)]
+    return [expander.text(node)]
 
 
 def decide_words(words: list[str], expander: Expander) -> Truth:
@@ -68,24 +78,23 @@ def decide_words(words: list[str], expander: Expander) -> Truth:
             at = words.index(joint, 1)
             return combine(decide_words(words[:at], expander), decide_words(words[at + 1 :], expander))
     if len(words) == 3:
-        return compare(words[0], words[1], words[2], expander)
+        return compare(words[0], words[1], words[2], expander, plain=True)
     if len(words) == 2:
         return _unary_text(words[0], words[1], expander)
     return _filled(expander.settled(words[0])) if len(words) == 1 else False if not words else None
 
 
-def compare(left: str, operator: str, right: str, expander: Expander) -> Truth:
-    """One comparison of two texts, or of two numbers."""
+def compare(left: str, operator: str, right: str, expander: Expander, *, plain: bool) -> Truth:
+    """One comparison of two texts, or of two numbers; `plain`: the right one is no pattern."""
     left, right = expander.settled(left), expander.settled(right)
     if operator in _NUMBERS:
         numbers = [each if re.fullmatch(r"\s*-?\d{1,18}\s*", each) else "" for each in (left, right)]
         return _NUMBERS[operator](int(numbers[0]), int(numbers[1])) if all(numbers) else None
     if not is_known(left) or not is_known(right) or len(left) > MAX_TEXT or len(right) > MAX_TEXT:
         return None
-    if operator in {"=", "=="}:
-        return matches(left, right)
-    if operator == "!=":
-        return not matches(left, right)
+    if operator in {"=", "==", "!="}:
+        alike = left == right if plain else matches(left, right)
+        return alike == (operator != "!=")
     if operator == "=~":
         if len(left) > 200 or len(right) > 100:
             return None

@@ -251,7 +251,8 @@ class Expander:
         if value.named:
             return index
         found = self.arithmetic(index, line)
-        return str(len(value.items) + int(found)) if found.startswith("-") and found[1:].isdigit() else found
+        behind = max(map(int, value.items), default=-1) + 1
+        return str(behind + int(found)) if found.startswith("-") and found[1:].isdigit() else found
 
     def _braced(self, node: "Node", inner: str, line: int) -> list[str]:
         head = _PARAMETER.match(inner)
