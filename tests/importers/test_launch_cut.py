@@ -57,7 +57,12 @@ def test_a_layout_is_expanded_groups_first():
         (8, 4, {"first": 9}, "8 layers cannot be cut evenly over 4 stages (first 9, last even)"),
         (8, 2, {"first": 3, "last": 3}, "8 layers cannot be cut evenly over 2 stages (first 3, last 3)"),
         (8, 1, {"first": 4, "last": 4}, "cannot be cut evenly over 1 stages"),
-        (24, 4, {"chunks": 4}, "24 layers cannot be cut evenly over 16 stages: a rank's 6 layers are no multiple of its 4"),
+        (
+            24,
+            4,
+            {"chunks": 4},
+            "24 layers cannot be cut evenly over 16 stages: a rank's 6 layers are no multiple of its 4",
+        ),
         (24, 4, {"chunks": 2, "first": 5, "last": 5}, "a rank's 5 layers are no multiple of its 2 chunks"),
         (24, 4, {"chunks": 2, "layers_per_chunk": 3}, "got several of --num-virtual-stages-per-pipeline-rank"),
         (24, 4, {"layers_per_chunk": 5}, "--num-layers 24 is not a multiple of 4 ranks x"),

@@ -118,7 +118,11 @@ def test_an_applied_flag_changes_the_spec(name):
     base = BASE
     if before == "--without":
         before = ""
-        dropped = {"encoder_num_layers": "--num-layers 8 ", "encoder_seq_length": "--seq-length 512 ", "fp16": "--bf16 "}
+        dropped = {
+            "encoder_num_layers": "--num-layers 8 ",
+            "encoder_seq_length": "--seq-length 512 ",
+            "fp16": "--bf16 ",
+        }
         base = BASE.replace(dropped[name], "")
         before = {"encoder_num_layers": "--num-layers 8", "encoder_seq_length": "--seq-length 512", "fp16": ""}[name]
     if "--fp16" in before:
@@ -148,7 +152,7 @@ def test_the_table_is_sound():
         assert row.takes in {"none", "one", "many"}
         assert (row.takes == "none") == (row.sets in {"true", "false"}), row
         assert (row.treatment == "applied") == (row.why == ""), row
-        assert row.needs == "" or row.needs == "data_parallel" or row.needs in by_name(), row
+        assert row.needs in {"", "data_parallel"} or row.needs in by_name(), row
 
 
 def written(row):
@@ -185,7 +189,9 @@ def test_a_refused_flag_can_be_left_out():
     launch = launched(BASE + "--squared-relu --no-such-flag 3", without=["squared_relu", "--no-such-flag"])
     assert launch.arguments.left_out == ("--squared-relu", "--no-such-flag")
     assert spec_text(launch) == spec_of(BASE)
-    with pytest.raises(UsageError, match="--without squard-relu: the launch has no such flag; did you mean --squared-relu"):
+    with pytest.raises(
+        UsageError, match="--without squard-relu: the launch has no such flag; did you mean --squared-relu"
+    ):
         launched(BASE, without=["squard-relu"])
 
 
@@ -195,10 +201,22 @@ def test_a_refused_flag_can_be_left_out():
         ("--nm-layers 8", "--nm-layers (did you mean --num-layers?): no flag of Megatron-LM is spelt so"),
         ("--xyzzy", "--xyzzy: no flag of Megatron-LM is spelt so"),
         ("--num-experts 8 --moe-router-topk 1", "--moe-router-topk 1: layers with experts are not modelled yet"),
-        ("--tensor-model-parallel-size 2 --sequence-parallel", "--sequence-parallel: tensor parallelism is not modelled"),
-        ("--recompute-granularity full --recompute-method block --recompute-num-layers 1", "got '1', expected 4 or more"),
-        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2", "got '2', expected 1 with"),
-        ("--recompute-granularity selective --recompute-modules core_attn mlp", "got 'core_attn mlp', expected core_attn"),
+        (
+            "--tensor-model-parallel-size 2 --sequence-parallel",
+            "--sequence-parallel: tensor parallelism is not modelled",
+        ),
+        (
+            "--recompute-granularity full --recompute-method block --recompute-num-layers 1",
+            "got '1', expected 4 or more",
+        ),
+        (
+            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
+            "got '2', expected 1 with",
+        ),
+        (
+            "--recompute-granularity selective --recompute-modules core_attn mlp",
+            "got 'core_attn mlp', expected core_attn",
+        ),
         ("--position-embedding-type none", "--position-embedding-type: got 'none', expected one of"),
         ("--no-position-embedding", "models without positions are not modelled"),
         ("--encoder-num-layers 4", "--encoder-num-layers: got '4', expected --num-layers 8"),
@@ -233,9 +251,7 @@ def test_a_tokenizer_that_decides_the_vocabulary_asks_for_it():
     with pytest.raises(UsageError, match="the tokenizer decides it when the run starts; add --vocab N"):
         launched(flags)
     assert "vocab: 128256" in spec_text(launched(flags, vocab=128256))
-    assert launched(BASE, vocab=2000).arguments.notes[1:] == (
-        "the launch says --vocab-size 1000; --vocab 2000 holds",
-    )
+    assert launched(BASE, vocab=2000).arguments.notes[1:] == ("the launch says --vocab-size 1000; --vocab 2000 holds",)
 
 
 def test_gradients_and_states_have_megatrons_bytes():
@@ -250,4 +266,6 @@ def test_gradients_and_states_have_megatrons_bytes():
 
 def test_the_page_of_flags_is_current():
     shown = Path(__file__).parents[2] / "docs/reference/megatron-flags.md"
-    assert shown.read_text() == page(), "run: python -m hops.importers.megatron.flags > docs/reference/megatron-flags.md"
+    assert shown.read_text() == page(), (
+        "run: python -m hops.importers.megatron.flags > docs/reference/megatron-flags.md"
+    )

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -85,6 +85,7 @@ def find(written: str) -> Flag | None:
     return by_flag().get(written.lstrip("-").replace("_", "-"))
 
 
+@lru_cache(maxsize=100)
 def nearest(written: str) -> str:
     """The most similar flag, "" if none is."""
     near = get_close_matches(written.lstrip("-").replace("_", "-"), by_flag(), n=1)

@@ -9,6 +9,7 @@ from hops.errors import UsageError
 from hops.importers.megatron.flags import ALIASES, Flag, Setting, by_name, find, nearest
 from hops.importers.shell.values import Unknown, Unknowns, is_known
 
+_MOST_HINTS = 20  # unknown flags whose nearest spelling is looked up: it takes a while
 OFF = {"false", "False", "", "None", "none", "null"}
 
 
@@ -59,8 +60,7 @@ def read_words(words: Sequence[str], bare: Sequence[bool], unknowns: Unknowns) -
         if not is_known(written):
             out.faults.append(f"got {unknowns.printed(written)!r}, a flag whose name {_cause(unknowns, written)}")
         elif row is None:
-            near = nearest(written)
-            out.unknown.append(f"{written}{f' (did you mean {near}?)' if near else ''}")
+            out.unknown.append(written)
         else:
             _add(out, written, row, values)
     return out
@@ -130,8 +130,7 @@ def read_flag_mapping(document: Mapping[str, object]) -> Words:
     for key, value in document.items():
         row = find(str(key))
         if row is None:
-            near = nearest(str(key))
-            out.unknown.append(f"{key}{f' (did you mean {near}?)' if near else ''}")
+            out.unknown.append(str(key))
         elif value is None or (value is False and row.takes == "none"):
             continue
         elif row.takes == "none" and (value is True or str(value).lower() == "true"):
@@ -156,8 +155,7 @@ def read_name_mapping(document: Mapping[str, object]) -> Words:
         if value is None:
             continue
         if row is None:
-            near = nearest(str(key))
-            out.unknown.append(f"{key}{f' (did you mean {near[2:].replace(chr(45), chr(95))}?)' if near else ''}")
+            out.unknown.append(str(key))
         else:
             out.settings.append(Setting(str(key), by_name().get(row.name, row), _texts(value)))
     return out
@@ -304,9 +302,18 @@ def sort_out(settings: Settings, *, copies: int, where: str, unknown: Sequence[s
         raise UsageError("\n".join([
             f"{where}: these flags change the run, but not its spec; take one out with --without NAME to go on",
             *(f"  {each}" for each in refused),
-            *(f"  {each}: no flag of Megatron-LM is spelt so" for each in unknown),
+            *(f"  {each}{_hint(each) if at < _MOST_HINTS else ''}: no flag of Megatron-LM is spelt so"
+              for at, each in enumerate(unknown)),
         ]))  # fmt: skip
     return Sorted(applied=tuple(applied), nothing=tuple(nothing))
+
+
+def _hint(written: str) -> str:
+    """The nearest spelling, as a flag or as a name of a configuration file."""
+    near = nearest(written)
+    if not near:
+        return ""
+    return f" (did you mean {near if written.startswith('--') else near[2:].replace('-', '_')}?)"
 
 
 def _is_default(setting: Setting) -> bool:
