@@ -18,8 +18,9 @@ def test_the_spec_goes_to_standard_output_and_the_flags_to_the_other(command):
 def test_with_a_file_the_flags_are_printed(command):
     launch = str(LAUNCHES / "caller.sh")
     code, out, _ = command(
-        "import", "megatron", launch, "--hosts", "2x4xh100", "--set", "WORLD_SIZE=8", "--without", "bf16", "-o", "s.yaml"
-    )  # fmt: skip
+        *("import", "megatron", launch, "--hosts", "2x4xh100"),
+        *("--set", "WORLD_SIZE=8", "--without", "bf16", "-o", "s.yaml"),
+    )
     assert code == 0
     assert "precision: fp32" in Path("s.yaml").read_text()
     assert "left out, as asked:\n  --bf16\n" in out

@@ -216,11 +216,58 @@ def test_names_of_a_configuration_are_flags(tmp_path, line, message):
         assert spec_text(read_launch(file, asked=asked)).splitlines()[1:] != plain.splitlines()[1:]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("MODEL_ARGS: {--num-layers: [[1]]}", "--num-layers: got list, expected a value or a list of values"),
+        ("MODEL_ARGS: {--bf16: &a [*a]}", "--bf16: got list, expected true or false"),
+        ("num_layers: &a {b: *a}", "b: no flag of Megatron-LM is spelt so"),
+        ("language_model: {num_layers: &a [1, *a]}", "num_layers: got list, expected a value or a list of values"),
+        ("MODEL_ARGS: [", "cfg.yaml:1:14: not YAML"),
+    ],
+)
+def test_documents_that_hold_themselves_or_too_much_are_refused(tmp_path, text, message):
+    (tmp_path / "cfg.yaml").write_text(text)
+    with pytest.raises(UsageError) as error:
+        read_launch(tmp_path / "cfg.yaml", asked=Asked(hosts="1x1xl4"))
+    assert message in str(error.value)
+
+
+def test_a_file_without_end_is_refused():
+    with pytest.raises(UsageError, match="/dev/zero: got more than 1048576 bytes, expected a launch"):
+        read_launch(Path("/dev/zero"), ("l4",))
+
+
+@pytest.mark.parametrize(
+    ("launcher", "hosts", "devices"),
+    [
+        ("torchrun --nnodes=2 --nproc-per-node=2", 2, 4),
+        ("python -m torch.distributed.run --nnodes 2 --nproc_per_node 1", 2, 2),
+        ("srun -N 2 --ntasks-per-node=2 python", 2, 4),
+        ("srun --nodes=2 -n 4 python", 2, 4),
+        ("srun -n 4 python", 0, 0),
+        ("mpirun -np 4 python", 0, 0),
+        ("deepspeed --num_nodes=2 --num_gpus 2", 2, 4),
+        ("accelerate launch --num_machines 2 --num_processes 4", 2, 4),
+        ("torchrun --standalone --nproc_per_node gpu", 0, 0),
+    ],
+)
+def test_every_launcher_says_how_many_processes_start(launcher, hosts, devices):
+    command = TRAIN.replace("torchrun --nproc_per_node 2", launcher)
+    if not devices:
+        text = refusal(command)
+        assert "is no number; or add --hosts" in text or "on how many hosts is not said; or add --hosts" in text
+        return
+    launch = launched(command)
+    assert len(launch.placed) * launch.data_parallel == devices
+    assert len({placed.host for placed in launch.placed}) == hosts
+
+
 # -- fuzzed launches
 
 BITS = [
     "$(", "${", "}", ")", '"', "'", "`", "\\", "$((", "))", "((", "*", "?", "[", "]", "{1..9}", "done", "fi", "esac",
-    "${A:=", "${A/", "//", "%", "##", "#", "!", "$1", "$@", "&&", "||", "|", "&", ";", "0", "-1", "9" * 30, "--x",
+    "${A:=", "${A/", "//", "%", "##", "#", "!", "$1", "$@", "&&", "||", "|", "&", ";", "0", "9" * 30, "--x",
     " --bf16", " --num-experts=3", "--num-layers", "\x00", "\U000f0000", "é", "\n", "<<EOF\n", "EOF\n", "while true; do ",
     "if [ ", "]; then ", "case x in ", "f(){ f; }; f\n", "eval ", "shift\n", "for i in {1..100000}; do ", "A+=$A$A\n",
     "X=$((X**9))\n", ' --pipeline-model-parallel-layout "(t|)*99999" ',

@@ -127,3 +127,20 @@ def test_what_cannot_be_followed_says_where(text, message):
     with pytest.raises(UsageError) as error:
         read_script(text, where="s", given=Given(values={}))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "variables"),
+    [
+        ("-N 2 --gres=gpu:h100:8", {"SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "8", "SLURM_GPU_TYPE": "h100"}),
+        ("--nodes=1-4\n#SBATCH --ntasks-per-node=8", {"SLURM_NNODES": "4", "SLURM_NTASKS": "32"}),
+        ("-n 16 --ntasks-per-node=8 # comment", {"SLURM_NNODES": "2", "SLURM_NTASKS": "16"}),
+        ("--gpus-per-node=4", {"SLURM_NNODES": "1", "SLURM_GPUS_ON_NODE": "4", "SLURM_NTASKS": "1"}),
+        ("--ntasks=16", {"SLURM_NTASKS": "16"}),
+    ],
+)
+def test_slurms_header_sets_slurms_variables(header, variables):
+    script = read_script(f"#!/bin/bash\n#SBATCH {header}\nshow $SLURM_JOB_ID", where="s", given=Given(values={}))
+    found = {name: value for name, value in script.variables.items() if name in variables or name == "SLURM_NNODES"}
+    assert found == variables
+    assert script.unknowns.among(script.commands[0].words[1])[0].why == "is known only when the script runs"

@@ -78,15 +78,20 @@ def read_launcher(
         every = options.get("nproc-per-node", "1")
         hosts = number(options.get("nnodes", "1"))
         each = number(per_node if every in {"gpu", "auto"} and per_node else every)
+    elif "accelerate" in names:
+        hosts, total = number(options.get("num-machines", "1")), number(options.get("num-processes"))
+        each = total // hosts if hosts and total % hosts == 0 else 0
     elif "deepspeed" in names:
         hosts, each = number(options.get("num-nodes", "1")), number(options.get("num-gpus"), per_node)
     elif any(name in {"mpirun", "mpiexec", "srun"} for name in [*names, *(word.rsplit("/", 1)[-1] for word in around)]):
-        hosts = number(nodes, "1" if "mpirun" not in names else "")
+        hosts = number(nodes)
         tasks = _after(words, {"-np", "-n", "--ntasks"}) or _after(around, {"-np", "-n", "--ntasks"})
         each = number(slurm.get("ntasks-per-node"), variables.get("SLURM_NTASKS_PER_NODE"))
         total = number(tasks or slurm.get("ntasks") or variables.get("SLURM_NTASKS"))
         if not each and hosts and total and total % hosts == 0:
             each = total // hosts
+        if not hosts and not why:
+            why.append("on how many hosts is not said")
     else:
         return Started(device=device)
     return Started(hosts=hosts, per_host=each, device=device, why="; ".join(why))

@@ -133,44 +133,49 @@ def read_flag_mapping(document: Mapping[str, object]) -> Words:
             out.unknown.append(str(key))
         elif value is None or (value is False and row.takes == "none"):
             continue
-        elif row.takes == "none" and (value is True or str(value).lower() == "true"):
+        elif row.takes == "none" and (value is True or value == "true"):
             out.settings.append(Setting(_dashed(key), row, (row.sets,)))
         elif row.takes == "none":
-            out.faults.append(f"{key}: got {value!r}, expected true or false")
+            out.faults.append(f"{key}: got {_short(value)}, expected true or false")
         else:
-            out.settings.append(Setting(_dashed(key), row, _texts(value)))
+            _add_value(out, _dashed(key), row, value)
     return out
 
 
 def read_name_mapping(document: Mapping[str, object]) -> Words:
-    """Arguments of a configuration file (--yaml-cfg): sections of names and values; null is the default."""
+    """Arguments of a configuration file (--yaml-cfg): names and values, or sections of them; null is the default."""
     out = Words()
-    for key, value in document.items():
-        if isinstance(value, dict):
-            inner = read_name_mapping(value)
-            out.settings += inner.settings
-            out.unknown += inner.unknown
+    sections = [value for value in document.values() if isinstance(value, dict)]
+    entries = [entry for section in (document, *sections) for entry in section.items()]
+    for key, value in entries:
+        if value is None or (isinstance(value, dict) and document.get(key) is value):
             continue
         row = by_name().get(str(key)) or find(str(key))
-        if value is None:
-            continue
         if row is None:
             out.unknown.append(str(key))
         else:
-            out.settings.append(Setting(str(key), by_name().get(row.name, row), _texts(value)))
+            _add_value(out, str(key), by_name().get(row.name, row), value)
     return out
+
+
+def _add_value(out: Words, written: str, row: Flag, value: object) -> None:
+    """A value of a document: a word, or a list of words."""
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    wrong = next((each for each in texts if isinstance(each, (dict, list, tuple, set))), None)
+    if wrong is not None:
+        out.faults.append(f"{written}: got {_short(wrong)}, expected a value or a list of values")
+    else:
+        words = tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in texts)
+        out.settings.append(Setting(written, row, words))
+
+
+def _short(value: object) -> str:
+    """A value for a message; of what holds others only its kind: they may be many."""
+    return type(value).__name__ if isinstance(value, (dict, list, tuple, set)) else repr(value)[:60]
 
 
 def _dashed(key: object) -> str:
     return str(key) if str(key).startswith("--") else f"--{key}"
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, bool):
-        return ("true" if value else "false",)
-    if isinstance(value, (list, tuple)):
-        return tuple(str(each) for each in value)
-    return (str(value),)
 
 
 class Settings:

@@ -14,6 +14,7 @@ from hops.importers.megatron.flags import find
 from hops.importers.megatron.hosts import Started, read_launcher
 from hops.importers.megatron.settings import Words, read_flag_mapping, read_name_mapping, read_words
 from hops.importers.shell import Command, Given, Script, read_script
+from hops.importers.shell.grammar import MAX_BYTES
 from hops.importers.shell.values import Unknowns, is_known
 
 _OTHER_MODELS = re.compile(r"bert|t5|vision|vit|mamba|hybrid|retro|ict|vlm|realm|multimodal|dino", re.IGNORECASE)
@@ -151,9 +152,13 @@ def parse_yaml(text: str, where: str) -> Mapping[str, Any]:
 
 
 def read_text(file: Path) -> str:
-    """A file's text. Raises UsageError where it cannot be read."""
+    """A file's text. Raises UsageError where it cannot be read, or is longer than any launch."""
     try:
-        return file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:  # a pipe has no size: read no more than is wanted
+            data = opened.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"{file}: got more than {MAX_BYTES} bytes, expected a launch")
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{file}: cannot be read: {error}; expected a run folder, a run.yaml, or a file of flags"

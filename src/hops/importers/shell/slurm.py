@@ -34,7 +34,7 @@ def slurm_variables(text: str) -> dict[str, str]:
     if not words:
         return {}
     found: dict[str, str] = {"SLURM_JOB_NAME": options.get("job-name", "sbatch")}
-    nodes = options.get("nodes", "1").split("-")[-1]
+    nodes = options.get("nodes", _nodes(options)).split("-")[-1]
     if nodes.isdigit():
         found |= {"SLURM_NNODES": nodes, "SLURM_JOB_NUM_NODES": nodes}
     per_node = options.get("ntasks-per-node", "")
@@ -53,3 +53,12 @@ def slurm_variables(text: str) -> dict[str, str]:
         if gpus[0]:
             found["SLURM_GPU_TYPE"] = gpus[0]  # not Slurm's: what the header says of the device
     return found
+
+
+def _nodes(options: dict[str, str]) -> str:
+    """How many hosts a header means that does not say it: as many as its tasks take, "" if that depends."""
+    tasks, each = options.get("ntasks", ""), options.get("ntasks-per-node", "")
+    if not tasks:
+        return "1"
+    known = re.fullmatch(r"\d{1,6}", tasks) and re.fullmatch(r"[1-9]\d{0,5}", each)
+    return str(-(-int(tasks) // int(each))) if known else ""
