@@ -268,7 +268,7 @@ def test_every_launcher_says_how_many_processes_start(launcher, hosts, devices):
 BITS = [
     "$(", "${", "}", ")", '"', "'", "`", "\\", "$((", "))", "((", "*", "?", "[", "]", "{1..9}", "done", "fi", "esac",
     "${A:=", "${A/", "//", "%", "##", "#", "!", "$1", "$@", "&&", "||", "|", "&", ";", "0", "9" * 30, "--x",
-    " --bf16", " --num-experts=3", "--num-layers", "\x00", "\U000f0000", "é", "\n", "<<EOF\n", "EOF\n", "while true; do ",
+    " --bf16", " --num-experts=3", "--num-layers", "\x00", "\U000f0000", "é", "\n", "<<EOF\n", "while true; do ",
     "if [ ", "]; then ", "case x in ", "f(){ f; }; f\n", "eval ", "shift\n", "for i in {1..100000}; do ", "A+=$A$A\n",
     "X=$((X**9))\n", ' --pipeline-model-parallel-layout "(t|)*99999" ',
 ]  # fmt: skip

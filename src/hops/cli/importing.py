@@ -49,7 +49,9 @@ def megatron(
     ] = 0,
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", metavar="FLAG", help="Leave out a flag that HOPS cannot follow; may be repeated."),
+        typer.Option(
+            "--without", metavar="FLAG", help="Leave out a flag that HOPS cannot follow, or several with commas."
+        ),
     ] = None,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations that the spec simulates.")] = 5,
     profile: Annotated[
@@ -76,7 +78,7 @@ def megatron(
         raise UsageError("give either RUN or --flags, such as: hops import megatron launch.sh --devices h100,l4")
     listed = [name.strip() for name in devices.split(",") if name.strip()]
     asked = Asked(devices=listed, hosts=hosts, vocab=vocab, given=_assigned(settings or ()), command=command,
-                  without=without or ())  # fmt: skip
+                  without=_names(without or ()))  # fmt: skip
     launch = launch_from_flags(flags, listed, asked=asked) if source is None else read_launch(source, asked=asked)
     text = spec_text(launch, iterations=iterations, profile=profile)
     folder = Path() if output is None else output.parent
@@ -91,6 +93,11 @@ def megatron(
     typer.echo(f"wrote {output}; next: hops run {output}")
     if compare and source is not None and has_trace(source):
         _compare(source, output)
+
+
+def _names(texts: Sequence[str]) -> list[str]:
+    """Flags of every --without, each of which may hold several with commas."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def _assigned(texts: Sequence[str]) -> dict[str, str]:
