@@ -233,6 +233,13 @@ def test_documents_that_hold_themselves_or_too_much_are_refused(tmp_path, text, 
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("asked", [{"devices": ["l4"]}, {"hosts": "1x1xl4"}, {"given": {"A": "1"}}, {"command": 1}])
+def test_options_that_a_run_yaml_does_not_take_are_refused(tmp_path, asked):
+    (tmp_path / "run.yaml").write_text("arguments: {num-layers: 2}\nstages: []\n")
+    with pytest.raises(UsageError, match="changes nothing about such a file; leave it out"):
+        read_launch(tmp_path, asked=Asked(**asked))
+
+
 def test_a_file_without_end_is_refused():
     with pytest.raises(UsageError, match="/dev/zero: got more than 1048576 bytes, expected a launch"):
         read_launch(Path("/dev/zero"), ("l4",))

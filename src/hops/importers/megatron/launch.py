@@ -19,6 +19,7 @@ from hops.importers.megatron.source import (
     read_document,
     read_flags,
     read_text,
+    refuse_idle,
 )
 from hops.importers.shell.values import Unknowns
 
@@ -150,6 +151,8 @@ def _unknown(source: Source, asked: Asked) -> list[str]:
 
 
 def _from_run(document: Mapping[str, Any], where: str, asked: Asked) -> Launch:
+    idle = {"--devices": asked.devices, "--hosts": asked.hosts, "--set": asked.given, "--command": asked.command}
+    refuse_idle(idle, where)
     arguments = _section(document, "arguments", dict, where)
     stages = _section(document, "stages", list, where)
     placed, layers = [], []

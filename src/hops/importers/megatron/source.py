@@ -92,6 +92,7 @@ def _with_yaml(source: Source, folder: Path | None) -> Source:
 def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> Source:
     """A `model_config.yaml` with MODEL_ARGS, or a configuration for --yaml-cfg."""
     known = Unknowns()
+    refuse_idle({"--command": asked.command}, where)
     if isinstance(document.get("MODEL_ARGS"), dict):
         variables = {str(key): str(value) for key, value in _section(document, "ENV_VARS").items()}
         asked_for: set[str] = set()
@@ -102,7 +103,15 @@ def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> S
             name = min(unused)
             raise UsageError(f"{where}: --set {name}={asked.given[name]} changes nothing: the file does not ask for it")
         return Source(words=read_flag_mapping(filled), unknowns=known, where=where)
+    refuse_idle({"--set": asked.given}, where)
     return Source(words=read_name_mapping(document), unknowns=known, where=where)
+
+
+def refuse_idle(options: Mapping[str, object], where: str) -> None:
+    """Raise UsageError for options that change nothing about this kind of launch."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"{where}: {name} changes nothing about such a file; leave it out")
 
 
 def _section(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
