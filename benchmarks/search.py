@@ -28,9 +28,8 @@ from hops.search.robust import Noise, choose, expected_ns
 from hops.search.search import iterations_for, search, warm_up
 from hops.search.starts import first_policies
 from hops.timing.examples import NamedProfile, read_profiles
-from hops.timing.instance import Instance
 from hops.timing.list_schedule import decode
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import StageCosts, cost_arrays
 
 JITTER = 0.1
 HETERO_BUDGET_S = 0.08
@@ -77,7 +76,7 @@ def in_two_chunks(named: NamedProfile, placement: str, memory: str) -> NamedProf
         **{name: tuple(getattr(old, name)[rank] / 2 for rank in rank_of) for name in halves},
         **{name: tuple(getattr(old, name)[rank] // 2 for rank in rank_of) for name in sizes},
         hop_s=tuple(0.0 if a == b else hop for a, b in pairwise(rank_of)),
-        memory_bytes=tuple(None if memory == "none" else ranks * each for each in old.activation_bytes),
+        budget_bytes=tuple(None if memory == "none" else ranks * each for each in old.activation_bytes),
     )
     return NamedProfile(name=named.name, profile=new)
 
@@ -93,7 +92,7 @@ def chunks(profiles: list[NamedProfile], budget_s: float) -> Iterator[dict[str, 
                     None if memory == "none" else named.profile.shape.num_ranks * each
                     for each in named.profile.activation_bytes
                 )
-                profile = dataclasses.replace(named.profile, memory_bytes=limits)
+                profile = dataclasses.replace(named.profile, budget_bytes=limits)
                 one.append(search(profile, iterations=iterations_for(budget_s, profile)).certificate.makespan_ns)
             two = [
                 search(named.profile, iterations=iterations_for(budget_s, named.profile)).certificate.makespan_ns
@@ -142,14 +141,14 @@ def rate(ranks: int, size: int) -> dict[str, Any]:
     shape = Shape.loop(ranks, num_microbatches=size)
     profile = StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     uneven = tuple(1e-3 * (1 + (7 * stage % 5) / 20) for stage in range(ranks))
-    profile = dataclasses.replace(profile, forward_s=uneven, memory_bytes=(2 * ranks,) * ranks)
-    instance = Instance.of(profile)
+    profile = dataclasses.replace(profile, forward_s=uneven, budget_bytes=(2 * ranks,) * ranks)
+    instance = cost_arrays(profile)
     kinds = np.zeros((ranks, instance.longest_rank), dtype=np.int64)
     length = np.zeros(ranks, dtype=np.int64)
     policy = next(first_policies(instance))
-    per_decode = seconds(lambda: decode.fast(*instance.arrays, policy, kinds, length))
+    per_decode = seconds(lambda: decode.fast(*instance, policy, kinds, length))
     work, ways = 200 * instance.num_actions, tails(instance)
-    per_anneal = seconds(lambda: anneal.fast(*instance.arrays, *ways, 0, work, 200_000, 7, kinds.copy(), length.copy()))
+    per_anneal = seconds(lambda: anneal.fast(*instance, *ways, 0, work, 200_000, 7, kinds.copy(), length.copy()))
     return {
         "ranks": ranks,
         "microbatches": size,

@@ -34,8 +34,8 @@ class Registry(Generic[T]):
         return add
 
     def names(self) -> list[str]:
-        """All names, ours first in order of registration, then outsiders' sorted."""
-        ours = list(self._members)
+        """All names: ours, then outsiders', each sorted, so that it does not matter which file was imported first."""
+        ours = sorted(self._members)
         theirs = sorted({point.name for point in entry_points(group=self.group)} - set(ours))
         return ours + theirs
 

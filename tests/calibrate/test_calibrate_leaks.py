@@ -9,7 +9,7 @@ import pytest
 from calibrate_runs import HELD_OUT, READERS, write_launch, write_trace
 
 import hops
-from hops.build.build import LinkBenchmark, RunInputs
+from hops.build.setup import LinkBenchmark, RunInputs
 from hops.calibrate.predict import VARIANTS, predict
 from hops.calibrate.validate import validate
 from hops.errors import TraceError

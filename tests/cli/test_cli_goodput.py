@@ -128,8 +128,8 @@ def test_stragglers_says_so_if_there_are_none(hops):
 
 def test_replanning_asks_the_planner_which_finds_what_balancing_does_not():
     """Without one of its H100s the demo fits in another order of devices only."""
-    from hops.build.build import build
     from hops.build.prepared import checked
+    from hops.build.setup import build
     from hops.cli.goodput import planned
     from hops.errors import DoesNotFitError
     from hops.fleet.variants import rebalanced

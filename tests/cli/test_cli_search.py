@@ -5,6 +5,7 @@ import json
 import pytest
 
 from hops.diagnose.versus import HETERO16, read_hetero16
+from hops.program.lowering import check
 from hops.program.program import Program
 from hops.timing.evaluate import evaluate
 from hops.timing.examples import read_profiles
@@ -38,7 +39,7 @@ def test_each_pipeline_is_one_object_a_line_whose_program_has_the_makespan_it_cl
     for report, named in zip(reports, read_profiles(tmp_path / "two.jsonl"), strict=True):
         head = "microbatches 4, rank of stage 0 1"
         program = Program.parse("\n".join([head, *(" ".join(row) for row in report["program"])]))
-        program.check()
+        check(program)
         found = evaluate(program, named.profile)
         assert found.makespan_ns / 1e6 == report["makespan_ms"]
         assert list(found.peak_bytes) == report["peak_bytes"]

@@ -7,8 +7,8 @@ from hops.program.shape import Shape
 
 def program(text, *, microbatches, rank_of_stage):
     """A program from one line of actions per rank."""
-    ranks = tuple(tuple(Action.parse(word) for word in line.split()) for line in text.strip().splitlines())
-    return Program(shape=Shape(num_microbatches=microbatches, rank_of_stage=rank_of_stage), ranks=ranks)
+    head = f"microbatches {microbatches}, rank of stage {' '.join(map(str, rank_of_stage))}"
+    return Program.parse(f"{head}\n{text.strip()}")
 
 
 def one_f_one_b(ranks, microbatches, *, split=False):
@@ -28,4 +28,4 @@ def one_f_one_b(ranks, microbatches, *, split=False):
                 line.append(Action(rank, Op.F, mb + warmup))
             line.extend(backward(rank, mb))
         lines.append(tuple(line))
-    return Program(shape=Shape.loop(ranks, num_microbatches=microbatches), ranks=tuple(lines))
+    return Program.of(Shape.loop(ranks, num_microbatches=microbatches), lines)

@@ -164,7 +164,7 @@ def targets_of(case, what, rank, peer):
     if what == "TIED_REDUCE":
         ends = case.shape.rank_of_stage[0], case.shape.rank_of_stage[-1]
         return {f"rank{end}" for end in ends} | links_of(case, *ends) | links_of(case, *ends[::-1])
-    if peer < 0:
+    if peer in (-1, rank):  # its own rank: one of a pair
         return {f"rank{rank}"} | ({"nic"} if what == "GRAD_REDUCE" and rank == 0 else set())
     return {f"rank{rank}", f"rank{peer}"} | links_of(case, rank, peer)
 

@@ -14,15 +14,15 @@ from engine_programs import one_f_one_b
 
 from hops.compiled import available
 from hops.cost.base import StepCosts
-from hops.cost.stated import Jittered
-from hops.cost.table import FixedCosts
+from hops.cost.jittered import Jittered
+from hops.cost.table import TableCosts
 from hops.distributions import Exponential, LogNormal
 from hops.engine.quick import follow, quick_rows
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import UsageError
 from hops.hardware.network import Link, Network, RareDelay, Route
-from hops.program.lowering import wire
+from hops.program.wiring import wire
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 from hops.trace.trace import COLUMNS
@@ -71,7 +71,7 @@ def runs(draw):
         host_s=draw(st.sampled_from([0.0, 1e-3])),
         synchronized=draw(st.booleans()),
     )
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=forward, input_backward_s=inputs, weight_backward_s=weights,
         bytes_per_message=draw(st.sampled_from([0, 1000])), step_costs=steps,
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_the_short_way_and_the_events_give_the_same_trace(run):
 
 def rows(network, *, program=None, bytes_per_message=1000):
     program = program or one_f_one_b(3, 4)
-    costs = FixedCosts.uniform(3, f=1e-3, i=1e-3, w=1e-3, bytes_per_message=bytes_per_message)
+    costs = TableCosts.uniform(3, f=1e-3, i=1e-3, w=1e-3, bytes_per_message=bytes_per_message)
     return quick_rows(program, wire(program.shape), costs, network, RunSettings())
 
 

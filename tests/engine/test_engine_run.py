@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from engine_programs import one_f_one_b, program
 
 from hops.cost.base import StepCosts
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.distributions import LogNormal
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_policy, run_program
@@ -30,7 +30,7 @@ MS = 1_000_000
 
 def costs(stages, f=1, i=1, w=1, **more):
     """Costs in milliseconds."""
-    return FixedCosts(
+    return TableCosts.of(
         forward_s=(f / 1e3,) * stages,
         input_backward_s=(i / 1e3,) * stages,
         weight_backward_s=(w / 1e3,) * stages,
@@ -119,9 +119,9 @@ def test_scaling_all_times_scales_every_row(scale, split, mode):
 @settings(deadline=None, max_examples=30)
 def test_a_faster_device_never_slows_a_static_program_down(faster, factor):
     forward = [2e-3] * 4
-    slow = FixedCosts(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
+    slow = TableCosts.of(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
     forward[faster] *= factor
-    fast = FixedCosts(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
+    fast = TableCosts.of(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
     network = Network.uniform(4, latency_s=1e-4)
     work = one_f_one_b(4, 8)
     assert makespan_ms(run_program(work, fast, network)) <= makespan_ms(run_program(work, slow, network))
@@ -134,7 +134,7 @@ def test_every_action_runs_once_an_iteration_and_ranks_never_overlap():
         part = trace.where(trace.iteration == iteration)
         rows = zip(part.stage.tolist(), part.op.tolist(), part.microbatch.tolist(), strict=True)
         ran = sorted(Action(stage, Op(op), mb) for stage, op, mb in rows)
-        assert ran == sorted(action for actions in work.ranks for action in actions)
+        assert ran == sorted(action for rank in range(work.num_ranks) for action in work.actions(rank))
     for rank in range(3):
         mine = trace.where(trace.rank == rank)
         assert (mine.start_ns[1:] >= mine.end_ns[:-1]).all()
@@ -170,7 +170,7 @@ class Follow(Scheduler):
         pass
 
     def next_actions(self, view):
-        left = [action for action in self.work.ranks[view.rank] if not view.done(action)]
+        left = [action for action in self.work.actions(view.rank) if not view.done(action)]
         return left[:1]
 
 
@@ -267,10 +267,10 @@ def test_without_message_time_all_modes_agree():
 
 def test_a_wrong_order_stalls_and_says_what_each_rank_waits_for():
     wrong = program("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0", microbatches=2, rank_of_stage=(0, 1))
-    with pytest.raises(StalledError) as stalled:
+    with pytest.raises(ProgramError) as refused:
         run_program(wrong, costs(2), Network.uniform(2))
-    assert "rank 0: next is 0B0, which waits for the gradient of 1B0 from rank 1" in str(stalled.value)
-    assert "rank 1: next is 1F1, which waits for 0F1 from rank 0" in str(stalled.value)
+    assert "rank 0 waits at 0B0 for 1B0, position 3 of rank 1" in str(refused.value)
+    assert "rank 1 waits at 1F1 for 0F1, position 2 of rank 0" in str(refused.value)
 
 
 STEP = StepCosts(

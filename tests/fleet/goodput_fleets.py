@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.distributions import generator
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES
 from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.variants import Pipelines
 from hops.spec.load import loads
 
@@ -62,7 +62,7 @@ class World:
         """One life under a policy; `plan` is a FleetPlan, or faults of the first copy."""
         plan = plan if isinstance(plan, FleetPlan) else FleetPlan.of([FaultPlan(faults=tuple(plan))])
         made = RECOVERIES.get(policy)(times, self.fleet, self.paces.seconds)
-        life = FleetMachine(
+        return simulate_fleet(
             made,
             self.paces,
             plan,
@@ -71,7 +71,6 @@ class World:
             horizon_ns=horizon_ns or round(days * 86400 * S),
             rng=generator(seed, "life"),
         )
-        return life.run()
 
 
 def stop(device, start_s, end_s, cause=""):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.errors import HopsError
 from hops.fleet.result import summarize_lives
 from hops.fleet.study import prepare

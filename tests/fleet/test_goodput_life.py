@@ -9,7 +9,7 @@ from goodput_fleets import FREE, TIMES, S, World, link, random_plan, slow, stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.faults.plan import FaultPlan
 from hops.fleet.fleet import FleetPlan
 from hops.fleet.recovery.base import RECOVERIES, Variant

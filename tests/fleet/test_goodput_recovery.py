@@ -128,7 +128,7 @@ def test_a_group_that_is_gone_waits_for_one_of_its_devices(three):
 
 def test_replanning_drops_the_broken_copy_or_cuts_it_anew():
     """Keeping the global batch: without one copy the others run 6 microbatches instead of 4."""
-    from hops.build.build import build
+    from hops.build.setup import build
     from hops.fleet.fleet import Fleet
     from hops.fleet.iteration_times import IterationTimeTable
     from hops.fleet.variants import Pipelines

@@ -8,7 +8,7 @@ import pytest
 from goodput_fleets import FREE, TIMES, S, World, random_plan
 
 from hops.fleet.checkpoint_sweep import lowest_of_curve, sweep_intervals
-from hops.fleet.health import downtime_ns
+from hops.fleet.fault_timeline import downtime_ns
 from hops.fleet.iteration_times import IterationTimes
 from hops.fleet.recovery_times import availability, daly_interval, goodput_of_interval, young_interval
 from hops.fleet.study import Study, prepare

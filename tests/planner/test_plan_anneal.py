@@ -31,7 +31,7 @@ def floor():
     spec = opened(MIXED).base
     pool = Pool.of(spec)
     tables = build_tables(spec, pool)
-    ways = MessageTimes.of(spec, pool, tables.message_bytes)
+    ways = MessageTimes.of(pool, tables.message_bytes)
     return LayoutBound(spec=spec, pool=pool, tables=tables, ways=ways, family=ScheduleFamily.ONE_F_ONE_B, size=12)
 
 

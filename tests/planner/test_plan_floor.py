@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from plan_cases import close, opened
 
-from hops.build.build import build
 from hops.build.run import simulate, summarize
+from hops.build.setup import build
 from hops.planner.block_costs import MessageTimes, build_tables
 from hops.planner.layout_bound import Layout, LayoutBound
 from hops.planner.problem import Pool, ScheduleFamily
@@ -34,7 +34,7 @@ FAMILIES = {
 def floor_of(spec, family, **shape):
     pool = Pool.of(spec)
     tables = build_tables(spec, pool)
-    ways = MessageTimes.of(spec, pool, tables.message_bytes)
+    ways = MessageTimes.of(pool, tables.message_bytes)
     return LayoutBound(
         spec=spec, pool=pool, tables=tables, ways=ways, family=family, size=spec.pipeline.microbatches, **shape
     )
@@ -123,7 +123,8 @@ def test_interleaved_1f1b_needs_what_its_program_holds():
     profile = StageCosts.uniform(scheduler.shape(4, 12))
     scheduler.configure(profile)
     counted = floor._flight(4, 8)
-    for rank, actions in enumerate(scheduler.program.ranks):
+    for rank in range(scheduler.program.num_ranks):
+        actions = scheduler.program.actions(rank)
         first_backward = next(place for place, action in enumerate(actions) if action.op is Op.B)
         for stage in Shape.loop(4, num_microbatches=12, chunks=2).stages_of(rank):
             assert counted[stage] == sum(action.stage == stage for action in actions[:first_backward])
@@ -141,7 +142,7 @@ def test_the_recurrence_of_1f1b_is_what_the_evaluator_gives():
     for _ in range(5):
         setup = build(close(spec, random_layout(rng, 6, 12), pool.ids))
         scheduler = OneFOneB()
-        scheduler.configure(setup.profile)
-        profile, hops = setup.profile, np.array(setup.profile.hop_s)
+        scheduler.configure(setup.expected)
+        profile, hops = setup.expected, np.array(setup.expected.hop_s)
         took_s = one_f_one_b_s(12, np.array(profile.forward_s), np.array(profile.fused_backward_s), hops, hops)
         assert took_s * 1e9 == pytest.approx(evaluate(scheduler.program, profile).makespan_ns, abs=200)

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from hops.cost.base import StepCosts
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.hardware.network import Link, Network, Route
@@ -31,7 +31,7 @@ def summary_of(
     """GPipe on a line of ranks, each with its NIC; `slow` ranks take twice as long."""
     orders = tuple(tuple(Action(s, op, m) for op in (Op.F, Op.B) for m in range(microbatches)) for s in range(ranks))
     times = tuple(0.02 if s in slow else 0.01 for s in range(ranks))
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=times,
         input_backward_s=times,
         weight_backward_s=times,
@@ -45,7 +45,7 @@ def summary_of(
     network = Network(links=links, routes={(r, p): Route(links=(r,), latency_s=0.0001) for r, p in pairs})
     names = {"devices": (device,) * ranks, "hosts": tuple(f"node{r}" for r in range(ranks)), "schedule": schedule}
     trace = run_program(
-        Program(shape=Shape.loop(ranks, num_microbatches=microbatches), ranks=orders),
+        Program.of(Shape.loop(ranks, num_microbatches=microbatches), orders),
         costs,
         network,
         RunSettings(iterations=3, **names),
@@ -106,7 +106,7 @@ def test_what_is_not_known_is_not_shown():
 def summarize_bare():
     orders = ((Action(0, Op.F, 0), Action(0, Op.B, 0)),)
     trace = run_program(
-        Program(shape=Shape.loop(1, num_microbatches=1), ranks=orders), FixedCosts.uniform(1), Network.uniform(1)
+        Program.of(Shape.loop(1, num_microbatches=1), orders), TableCosts.uniform(1), Network.uniform(1)
     )
     return summarize(trace, RunFacts())
 

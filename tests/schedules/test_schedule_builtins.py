@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import UsageError
+from hops.program.lowering import check
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
 from hops.timing.evaluate import evaluate
@@ -43,18 +44,18 @@ ORDERS = {
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_order_on_two_ranks_with_three_microbatches(name):
     program, _ = build(name, 2, 3)
-    assert [" ".join(map(str, row)) for row in program.ranks] == ORDERS[name]
+    assert [" ".join(map(str, program.rank(rank))) for rank in range(program.num_ranks)] == ORDERS[name]
 
 
 def test_interleaved_runs_groups_of_microbatches_through_its_chunks_as_megatron_does():
     program, _ = build("interleaved_1f1b", 2, 4)
-    assert " ".join(map(str, program.ranks[1])) == ("1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3")
+    assert " ".join(map(str, program.actions(1))) == ("1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3")
 
 
 def test_interleaved_in_larger_groups_warms_up_by_the_group():
     """Rank s warms up with 2 (p - 1 - s) + (v - 1) x group forwards."""
     program, _ = build("interleaved_1f1b", 2, 8, microbatch_group_size=4)
-    assert [str(action) for action in program.ranks[1][:6]] == ["1F0", "1F1", "1F2", "1F3", "3F0", "3B0"]
+    assert [str(action) for action in program.actions(1)[:6]] == ["1F0", "1F1", "1F2", "1F3", "3F0", "3B0"]
 
 
 def test_dualpipe_v_joins_forwards_and_backwards_to_pairs():
@@ -131,7 +132,7 @@ def test_dualpipe_v_holds_2p_plus_1_activations_of_half_a_rank(p, m):
 @pytest.mark.parametrize("name", ["1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "zero_bubble"])
 @pytest.mark.parametrize(("p", "m"), [(1, 1), (1, 4), (2, 1), (5, 1), (7, 3), (16, 5), (12, 40)])
 def test_few_microbatches_and_single_ranks_are_arranged_too(name, p, m):
-    build(name, p, m)[0].check()
+    check(build(name, p, m)[0])
 
 
 PARAMETERS = {
@@ -174,7 +175,7 @@ def test_numbers_that_cannot_be_arranged_are_refused_by_shape(message):
 
 
 def test_interleaved_takes_a_rest_that_fills_the_pipeline_as_megatron_does():
-    build("interleaved_1f1b", 4, 14, microbatch_group_size=5)[0].check()
+    check(build("interleaved_1f1b", 4, 14, microbatch_group_size=5)[0])
 
 
 @pytest.mark.parametrize("name", NAMES)

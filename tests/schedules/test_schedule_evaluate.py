@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import ProgramError
 from hops.hardware.network import Network
-from hops.program.action import Op
-from hops.program.coded import Coded
+from hops.program.action import Op, Pair
+from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
 from hops.timing.evaluate import evaluate
-from hops.timing.longest_path import arrange
+from hops.timing.longest_path import ActionTimes, longest_path
 from hops.timing.stage_costs import StageCosts
 from hops.trace.trace import Stream
 
@@ -56,11 +56,10 @@ def seconds(profile, action):
 def brute_force(program, profile):
     """Ends by relaxing start >= every reason to wait until nothing moves. Pairs: both wait for both, both end late."""
     last = program.shape.num_stages - 1
-    blocks = []
-    for rank, row in enumerate(program.ranks):
-        opening = set(program.pairs[rank]) if program.pairs else set()
-        closing = {position + 1 for position in opening}
-        blocks.append([row[n : n + 2] if n in opening else row[n : n + 1] for n in range(len(row)) if n not in closing])
+    blocks = [
+        [entry if isinstance(entry, Pair) else (entry,) for entry in program.rank(rank)]
+        for rank in range(program.num_ranks)
+    ]
     sent = {}
     changed = True
     start = {}
@@ -91,7 +90,7 @@ def hop(profile, stage):
 def replay_memory(program, profile, evaluation, rank):
     """Peaks from a time line of allocations and frees, frees first at one instant."""
     events = []
-    rows = zip(program.ranks[rank], evaluation.start_ns[rank], evaluation.end_ns[rank], strict=True)
+    rows = zip(program.actions(rank), evaluation.start_ns[rank], evaluation.end_ns[rank], strict=True)
     for (stage, op, _), start, end in rows:
         whole, kept = profile.activation_bytes[stage], profile.kept_for_weight_bytes[stage]
         if op is Op.F:
@@ -112,7 +111,8 @@ def test_times_and_peaks_equal_a_brute_force_recomputation(name, ranks, extra, s
     program = scheduler.build(profile)
     evaluation = evaluate(program, profile)
     expected = brute_force(program, profile)
-    for rank, row in enumerate(program.ranks):
+    for rank in range(program.num_ranks):
+        row = program.actions(rank)
         assert evaluation.start_ns[rank].tolist() == [expected[action] for action in row]
         peak = [evaluation.peak_in_flight[rank], evaluation.peak_bytes[rank]]
         assert peak == replay_memory(program, profile, evaluation, rank)
@@ -156,7 +156,7 @@ def test_blocking_is_never_faster_than_overlapped(ranks, size, hop):
 
 
 def engine_makespan(program, profile):
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
@@ -198,9 +198,13 @@ def test_compiled_and_plain_give_the_same_starts():
     scheduler = SCHEDULERS.get("dualpipe_v")()
     profile = profile_of(scheduler.shape(4, 11), np.random.default_rng(0))
     program = scheduler.build(profile)
-    coded = Coded.of(program.shape, program.ranks, program.pairs)
-    durations = list(range(1, 1 + 4 * program.shape.num_stages))
-    hops = list(range(program.shape.num_stages - 1))
+    durations = np.arange(1, 1 + 4 * program.shape.num_stages)
+    hops = np.arange(program.shape.num_stages - 1)
+    low = lower(program)
     for blocking in (False, True):
-        plain, compiled = (arrange(coded, durations, hops, blocking=blocking, fast=fast) for fast in (False, True))
-        assert (plain.start == compiled.start).all()
+        times = ActionTimes.of_kinds(program, durations, hops, blocking=blocking)
+        starts = []
+        for form in (longest_path.function, longest_path.fast):
+            free, start = np.zeros(4, dtype=np.int64), np.zeros(program.num_actions, dtype=np.int64)
+            starts.append([form(low, times, free, start), *start.tolist(), *free.tolist()])
+        assert starts[0] == starts[1]

@@ -1,13 +1,17 @@
 """A trace freezes into the program that made it."""
 
+from dataclasses import replace
+
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import TraceError
 from hops.hardware.network import Network
+from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS
+from hops.timing.evaluate import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 
@@ -16,7 +20,7 @@ def trace_of(name, *, iterations=1):
     scheduler = SCHEDULERS.get(name)()
     profile = StageCosts.uniform(scheduler.shape(4, 8))
     program = scheduler.build(profile)
-    costs = FixedCosts.uniform(profile.shape.num_stages)
+    costs = TableCosts.uniform(profile.shape.num_stages)
     settings = RunSettings(iterations=iterations)
     return program, run_program(program, costs, Network.uniform(4, latency_s=0.2), settings)
 
@@ -38,3 +42,25 @@ def test_an_iteration_that_is_not_there_is_refused():
         program_from_trace(trace, iteration=5)
     with pytest.raises(TraceError, match="no compute actions of any iteration; it has none"):
         program_from_trace(trace.where(trace.rank < 0))
+
+
+def test_pairs_are_found_again_so_that_a_frozen_run_takes_as_long_as_the_run():
+    """DualPipeV on unequal stages: the program of its trace is the program, and comes to the same times."""
+    shape = SCHEDULERS.get("dualpipe_v")().shape(4, 10)
+    forward = tuple(0.001 * (1 + stage % 3) for stage in range(shape.num_stages))
+    profile = replace(StageCosts.uniform(shape, f=0.001, i=0.002, w=0.001), forward_s=forward)
+    program = SCHEDULERS.get("dualpipe_v")().build(profile)
+    assert program.closes_pair.any()
+    costs = TableCosts.of(
+        forward_s=forward,
+        input_backward_s=profile.input_backward_s,
+        weight_backward_s=profile.weight_backward_s,
+    )
+    trace = run_program(program, costs, Network.uniform(4))
+    frozen = program_from_trace(trace)
+    assert frozen == program
+    assert evaluate(frozen, profile).makespan_ns == trace.end_ns.max()
+    apart = Program.of(shape, [program.actions(rank) for rank in range(4)])
+    assert evaluate(apart, profile).makespan_ns != trace.end_ns.max()
+    assert apart != program
+    assert apart.same_order(program)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hops.program.lowering import check
 from hops.schedules.base import SCHEDULERS
 from hops.timing.evaluate import evaluate
 from hops.timing.stage_costs import StageCosts
@@ -28,7 +29,7 @@ def run(name, p, m, f=1.0, i=1.0, w=1.0, hop=0.0, **parameters):
     scheduler = SCHEDULERS.get(name)(**parameters)
     profile = StageCosts.uniform(scheduler.shape(p, m), f=f, i=i, w=w, hop_s=hop)
     program = scheduler.build(profile)
-    program.check()
+    check(program)
     return evaluate(program, profile)
 
 

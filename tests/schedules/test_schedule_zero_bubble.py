@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from hops.compiled import available
 from hops.errors import UsageError
+from hops.program.lowering import check
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
 from hops.schedules.zero_bubble import NO_LIMIT, VARIANTS, ZeroBubble, greedy
-from hops.timing.evaluate import durations_ns, evaluate, hops_ns
-from hops.timing.stage_costs import StageCosts
+from hops.timing.evaluate import evaluate
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 few = settings(deadline=None, max_examples=30)
 profiles = st.builds(
@@ -45,8 +46,8 @@ def span(program, profile):
 def all_variants(profile, limit):
     """The longest stage span of each of the eight variants, without leaving any out."""
     p, m = profile.shape.num_stages, profile.shape.num_microbatches
-    durations = durations_ns(profile)
-    columns = [durations[op::4] for op in (0, 2, 3)] + [hops_ns(profile), [2 * limit] * p]
+    durations = durations_ns(profile).T.tolist()
+    columns = [durations[op] for op in (0, 2, 3)] + [hops_ns(profile).tolist(), [2 * limit] * p]
     columns += [[1] * p, [0] * p, [NO_LIMIT] * p]
     return [greedy(m, *columns, *variant, NO_LIMIT, [0] * 3, [0] * (p * m), [0] * (3 * p * m)) for variant in VARIANTS]
 
@@ -55,7 +56,7 @@ def all_variants(profile, limit):
 @given(profile=profiles, limit=st.integers(1, 12))
 def test_it_is_the_best_of_all_eight_variants_and_knows_its_own_span(profile, limit):
     program = ZeroBubble(max_activations=limit).build(profile)
-    program.check()
+    check(program)
     assert span(program, profile) == min(all_variants(profile, limit))
 
 
@@ -76,13 +77,13 @@ def test_no_stage_holds_more_than_the_limit(profile, limit):
 def test_no_stage_holds_more_bytes_than_its_rank_has(profile, seed):
     rng = np.random.default_rng(seed)
     memory = tuple(None if rng.random() < 0.2 else int(whole * rng.uniform(1, 6)) for whole in profile.activation_bytes)
-    limited = replace(profile, memory_bytes=memory)
+    limited = replace(profile, budget_bytes=memory)
     peaks = evaluate(ZeroBubble(max_activations=100).build(limited), limited).peak_bytes
     assert all(limit is None or peak <= limit for peak, limit in zip(peaks, memory, strict=True))
 
 
 def test_a_rank_that_holds_no_microbatch_is_refused():
-    profile = replace(StageCosts.uniform(Shape.loop(3, num_microbatches=2)), memory_bytes=(9, 1, None))
+    profile = replace(StageCosts.uniform(Shape.loop(3, num_microbatches=2)), budget_bytes=(9, 1, None))
     with pytest.raises(UsageError, match="rank 1 has 1 bytes for activations, but one microbatch needs 2"):
         ZeroBubble().build(profile)
 
@@ -122,7 +123,7 @@ def test_a_limit_beyond_64_bits_is_no_limit_in_both_forms():
     """Files say `no limit` by numbers of any size; compiled code holds 64 bits."""
     shape = Shape.loop(3, num_microbatches=5)
     free = StageCosts.uniform(shape, f=1.0, i=1.2, w=0.9)
-    huge = replace(free, memory_bytes=(10**27,) * 3)
+    huge = replace(free, budget_bytes=(10**27,) * 3)
     scheduler = SCHEDULERS.get("zero_bubble")()
     plain = scheduler.build(huge)
     assert greedy.fast is not greedy.function

@@ -11,17 +11,19 @@ from search_cases import profiles, random_profile
 
 from hops.bounds.lower_bound import bound_of, tails
 from hops.bounds.release_times import earliest, limits
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
-from hops.schedules.builtins import contenders, fits
+from hops.program.lowering import check
+from hops.schedules.builtins import contenders
 from hops.search.anneal import anneal, order_of, program_of
 from hops.search.starts import first_policies, tune
 from hops.timing.evaluate import evaluate
-from hops.timing.instance import UNLIMITED, Instance
 from hops.timing.list_schedule import decode
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import replay
 from hops.timing.retiming import rank_is_sound, time_from
+from hops.timing.stage_costs import UNLIMITED, cost_arrays
 
 
 def blank(instance):
@@ -33,7 +35,7 @@ def timed(instance, kinds, length, limit=UNLIMITED):
     per_stage = lambda: np.zeros((instance.num_stages, instance.size), dtype=np.int64)
     one = lambda count: np.zeros(count, dtype=np.int64)
     return time_from.fast(
-        *instance.arrays, kinds, length, *tails(instance), limit, np.zeros((2, instance.num_stages), dtype=np.int64),
+        *instance, kinds, length, *tails(instance), limit, np.zeros((2, instance.num_stages), dtype=np.int64),
         per_stage(), per_stage(), one(instance.num_ranks), one(instance.num_ranks), one(instance.num_stages),
         one(instance.num_stages), np.zeros_like(kinds), per_stage(), per_stage(), per_stage(), per_stage(),
     )  # fmt: skip
@@ -42,25 +44,25 @@ def timed(instance, kinds, length, limit=UNLIMITED):
 def decoded(instance, number):
     kinds, length = blank(instance)
     policies = list(first_policies(instance))
-    makespan = decode.fast(*instance.arrays, policies[number % len(policies)], kinds, length)
+    makespan = decode.fast(*instance, policies[number % len(policies)], kinds, length)
     return kinds, length, makespan
 
 
 @settings(deadline=None, max_examples=80)
 @given(profile=profiles, number=st.integers(0, 49))
 def test_a_decoded_policy_is_a_sound_program_of_the_makespan_it_says(profile, number):
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     kinds, length, makespan = decoded(instance, number)
     program = program_of(profile.shape, kinds, length)
-    program.check()
-    assert fits(program, profile)
+    check(program)
+    assert fits_budget(program, profile)
     assert evaluate(program, profile).makespan_ns == makespan == timed(instance, kinds, length)
 
 
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles)
 def test_built_ins_take_the_same_time_here_as_by_the_evaluator(profile):
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     _, best = contenders(profile)
     if best is not None:
         kinds, length = blank(instance)
@@ -74,8 +76,8 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
     ranks = profile.shape.rank_of_stage
     hops = tuple(0.0 if a == b else 0.003 for a, b in pairwise(ranks))
     profile = dataclasses.replace(profile, hop_s=hops)
-    kinds, length, makespan = decoded(Instance.of(profile), seed)
-    costs = FixedCosts(
+    kinds, length, makespan = decoded(cost_arrays(profile), seed)
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
@@ -90,12 +92,12 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
 @given(profile=profiles, number=st.integers(0, 49), state=st.integers(1, 2**31 - 2))
 def test_annealing_says_the_makespan_of_the_order_it_leaves(profile, number, state):
     """Thousands of changes timed from the middle on end in what timing the whole order gives."""
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     kinds, length, start = decoded(instance, number)
-    best = anneal.fast(*instance.arrays, *tails(instance), 0, 100_000, 5_000_000, state, kinds, length)
+    best = anneal.fast(*instance, *tails(instance), 0, 100_000, 5_000_000, state, kinds, length)
     program = program_of(profile.shape, kinds, length)
-    program.check()
-    assert fits(program, profile)
+    check(program)
+    assert fits_budget(program, profile)
     assert bound_of(instance).value_ns <= best <= start
     assert evaluate(program, profile).makespan_ns == best
 
@@ -103,10 +105,10 @@ def test_annealing_says_the_makespan_of_the_order_it_leaves(profile, number, sta
 @pytest.mark.parametrize("seed", [4, 8, 6, 7])
 def test_compiled_and_interpreted_kernels_agree(seed):
     pytest.importorskip("numba")
-    instance = Instance.of(random_profile(seed))
+    instance = cost_arrays(random_profile(seed))
     results = []
     for form in ("fast", "function"):
-        run = lambda kernel, *args, form=form: getattr(kernel, form)(*instance.arrays, *args)
+        run = lambda kernel, *args, form=form: getattr(kernel, form)(*instance, *args)
         square = (instance.num_stages, instance.num_stages)
         window, pending = np.zeros(square, dtype=np.int64), np.zeros(instance.num_stages, dtype=np.int64)
         heads = [np.zeros((instance.num_stages, instance.size), dtype=np.int64) for _ in range(2)]
@@ -124,14 +126,14 @@ def test_compiled_and_interpreted_kernels_agree(seed):
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles, number=st.integers(0, 49))
 def test_a_limit_is_met_or_the_order_given_up(profile, number):
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     kinds, length, makespan = decoded(instance, number)
     assert timed(instance, kinds, length, limit=makespan) == makespan
     assert timed(instance, kinds, length, limit=makespan - 1) == UNLIMITED
 
 
 def test_an_order_that_waits_for_itself_never_ends():
-    instance = Instance.of(random_profile(0))
+    instance = cost_arrays(random_profile(0))
     kinds, length, _ = decoded(instance, 0)
     first = kinds[0, : length[0]].copy()
     backward = int(np.flatnonzero(first & 3)[0])
@@ -160,17 +162,17 @@ def test_a_rank_is_sound_if_it_keeps_the_order_of_ops_and_its_memory(order, limi
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles, number=st.integers(0, 49))
 def test_a_replay_without_noise_takes_the_planned_time(profile, number):
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     kinds, length, makespan = decoded(instance, number)
     durations = np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)
-    assert replay.fast(instance.size, durations, *instance.arrays[2:], kinds, length, 0) == makespan
+    assert replay.fast(instance.size, durations, *instance[2:], kinds, length, 0) == makespan
 
 
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles, number=st.integers(0, 49), ahead=st.integers(1, 30))
 def test_priorities_never_get_stuck(profile, number, ahead):
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     kinds, length, _ = decoded(instance, number)
     durations = np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)
-    makespan = replay.fast(instance.size, durations, *instance.arrays[2:], kinds, length, ahead)
+    makespan = replay.fast(instance.size, durations, *instance[2:], kinds, length, ahead)
     assert bound_of(instance).value_ns <= makespan < np.inf

@@ -7,17 +7,18 @@ import pytest
 from search_cases import hetero16
 from shared_data import FACTS, missing
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
 from hops.hardware.network import Network
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
-from hops.schedules.builtins import contenders, fits
+from hops.schedules.builtins import contenders
 from hops.schedules.zb_or_1f1b import wait_s
 from hops.search.robust import Noise, choose, expected_ns
 from hops.search.search import search
 from hops.timing.evaluate import evaluate
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import LOOK_AHEAD
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
@@ -134,18 +135,18 @@ def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(pla
     """Within memory, and to the nanosecond while no two messages arrive at once."""
     scheduler = SCHEDULERS.get("hops_hetero_adaptive")(iterations=300, chunks=2, placement=placement, seed=4)
     profile = uneven(scheduler.shape(4, 8))
-    profile = dataclasses.replace(profile, memory_bytes=(16, 15, 14, 13))
+    profile = dataclasses.replace(profile, budget_bytes=(16, 15, 14, 13))
     scheduler.configure(profile)
     scheduler._choice = dataclasses.replace(scheduler.choice, look_ahead=look_ahead)
     scheduler.configure = lambda profile: None  # keep this look-ahead
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
     )
     trace = run_policy(scheduler, profile, costs, Network.uniform(4))
     ran = program_from_trace(trace)
-    assert fits(ran, profile)
+    assert fits_budget(ran, profile)
     expected = expected_ns(profile, scheduler.choice.program, Noise(), seed=0, look_ahead=look_ahead)
     assert trace.end_ns.max() == pytest.approx(expected, rel=0.02)
 

@@ -65,7 +65,7 @@ def test_the_16_pipelines_are_read_under_either_cost_model_and_memory(fused_is_s
     expected = list(hetero16(fused_is_sum=fused_is_sum, memory=None if memory == "none" else memory))
     assert [named.name for named in read] == [named.name for named in expected]
     for ours, theirs in zip(read, expected, strict=True):
-        assert ours.profile.memory_bytes == theirs.profile.memory_bytes
+        assert ours.profile.budget_bytes == theirs.profile.budget_bytes
         assert ours.profile.fused_backward_s == pytest.approx(theirs.profile.fused_backward_s)
 
 

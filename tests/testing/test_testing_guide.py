@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from hops.program.lowering import check
 from hops.program.program import Program
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-schedule.md").read_text(encoding="utf-8")
@@ -16,7 +17,7 @@ def stripped(text):
 
 
 def test_the_program_file_passes_the_check():
-    Program.parse(TEXTS[0]).check()
+    check(Program.parse(TEXTS[0]))
 
 
 def test_the_code_prints_the_grid_that_is_shown(capsys):

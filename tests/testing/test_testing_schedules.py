@@ -91,7 +91,7 @@ class Forgetful(StaticScheduler):
 
     def build(self, profile):
         whole = SCHEDULERS.get("1f1b")().build(profile)
-        return Program(shape=whole.shape, ranks=(whole.ranks[0][:-1], *whole.ranks[1:]))
+        return Program.of(whole.shape, [whole.actions(0)[:-1], *map(whole.actions, range(1, whole.num_ranks))])
 
 
 class Moody(Scheduler):

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.one_machine import deferral, one_machine
 from hops.bounds.release_times import earliest, latest, limits
 from hops.bounds.shared_ranks import shared_deferral, tighten
 from hops.errors import DoesNotFitError
 from hops.program.action import Op
-from hops.program.coded import IntArray
-from hops.timing.instance import Instance
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 SHARING_PASSES = 2  # of raising heads and tails where stages share ranks; a third changes next to nothing
 
@@ -73,45 +72,45 @@ class Bound:
 
 def lower_bound(profile: StageCosts) -> Bound:
     """The bound of a profile. Raises DoesNotFitError if one microbatch does not fit into some rank's memory."""
-    return bound_of(Instance.of(profile))
+    return bound_of(cost_arrays(profile))
 
 
-def bound_of(instance: Instance) -> Bound:
+def bound_of(instance: CostArrays) -> Bound:
     """The bound of an instance; see `lower_bound`."""
     _check_memory(instance)
     _, pending = _limits(instance)
     paths = (*_heads(instance), *tails(instance))
     jackson, trade = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
-    one_machine.fast(*instance.arrays, pending, *paths, jackson)
-    deferral.fast(*instance.arrays, pending, *paths, trade)
+    one_machine.fast(*instance, pending, *paths, jackson)
+    deferral.fast(*instance, pending, *paths, trade)
     if instance.has_chunks:
-        shared_deferral.fast(*instance.arrays, pending, *paths, trade)
+        shared_deferral.fast(*instance, pending, *paths, trade)
     columns = zip(_loads(instance).tolist(), jackson.tolist(), trade.tolist(), strict=True)
     return Bound(ranks=tuple(RankBound(load_ns=a, one_machine_ns=b, deferral_ns=c) for a, b, c in columns))
 
 
-def tails(instance: Instance) -> tuple[IntArray, IntArray]:
+def tails(instance: CostArrays) -> tuple[IntArray, IntArray]:
     """The least time from the end of each forward, and of each I, to the end; shapes (stages, size), last first."""
     ways = _zeros(instance), _zeros(instance)
     forward, backward, beside = _costs(instance)
     for _ in range(1 + SHARING_PASSES * instance.has_chunks):
-        latest.fast(*instance.arrays, *_limits(instance), *ways)
+        latest.fast(*instance, *_limits(instance), *ways)
         if instance.has_chunks:
             tighten.fast(instance.size, instance.rank_of, instance.later, backward, forward, beside, *ways[::-1])
     return ways
 
 
-def _heads(instance: Instance) -> tuple[IntArray, IntArray]:
+def _heads(instance: CostArrays) -> tuple[IntArray, IntArray]:
     heads = _zeros(instance), _zeros(instance)
     forward, backward, beside = _costs(instance)
     for _ in range(1 + SHARING_PASSES * instance.has_chunks):
-        earliest.fast(*instance.arrays, *_limits(instance), *heads)
+        earliest.fast(*instance, *_limits(instance), *heads)
         if instance.has_chunks:
             tighten.fast(instance.size, instance.rank_of, instance.later, forward, backward, 0 * beside, *heads)
     return heads
 
 
-def _costs(instance: Instance) -> tuple[IntArray, IntArray, IntArray]:
+def _costs(instance: CostArrays) -> tuple[IntArray, IntArray, IntArray]:
     """Per stage: the least time of a forward, of a backward's part that sends, and what a backward costs beside."""
     times = instance.times
     backward = np.minimum(times[:, Op.B], times[:, Op.I])
@@ -119,18 +118,18 @@ def _costs(instance: Instance) -> tuple[IntArray, IntArray, IntArray]:
     return times[:, Op.F].copy(), backward, whole - backward
 
 
-def _limits(instance: Instance) -> tuple[IntArray, IntArray]:
+def _limits(instance: CostArrays) -> tuple[IntArray, IntArray]:
     window = np.empty((instance.num_stages, instance.num_stages), dtype=np.int64)
     pending = np.empty(instance.num_stages, dtype=np.int64)
-    limits.fast(*instance.arrays, window, pending)
+    limits.fast(*instance, window, pending)
     return window, pending
 
 
-def _zeros(instance: Instance) -> IntArray:
+def _zeros(instance: CostArrays) -> IntArray:
     return np.zeros((instance.num_stages, instance.size), dtype=np.int64)
 
 
-def _loads(instance: Instance) -> IntArray:
+def _loads(instance: CostArrays) -> IntArray:
     times = instance.times
     backward = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
     loads = np.zeros(instance.num_ranks, dtype=np.int64)
@@ -138,11 +137,11 @@ def _loads(instance: Instance) -> IntArray:
     return loads
 
 
-def _check_memory(instance: Instance) -> None:
+def _check_memory(instance: CostArrays) -> None:
     needed = np.zeros(instance.num_ranks, dtype=np.int64)
     np.add.at(needed, instance.rank_of, instance.activation)
-    for rank in np.flatnonzero(needed > instance.memory).tolist():
+    for rank in np.flatnonzero(needed > instance.budget).tolist():
         raise DoesNotFitError(
-            f"no program fits: rank {rank} has {instance.memory[rank]} bytes for activations, "
+            f"no program fits: rank {rank} has {instance.budget[rank]} bytes for activations, "
             f"but one microbatch needs {needed[rank]}"
         )

@@ -1,12 +1,12 @@
 """What one rank's actions, with their heads and tails, say about the makespan."""
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.release_times import LONG, NEVER
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 NONE = -1
 

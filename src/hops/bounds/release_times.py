@@ -5,10 +5,10 @@ forward waits for the backwards that make room for it. In the code, d is what a 
 cheaper of B and I + W counted.
 """
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 NEVER = -(1 << 60)
 LONG = 1 << 60

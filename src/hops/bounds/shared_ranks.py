@@ -1,12 +1,12 @@
 """Tightens heads, or tails, where several stages share a rank: all of them must pass through the one machine."""
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.release_times import LONG, NEVER
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 
 @kernel

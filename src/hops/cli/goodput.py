@@ -43,7 +43,7 @@ def goodput(
 
     Iterations without a fault are drawn from their simulated distribution; those that faults touch are simulated.
     """
-    from hops.build.build import build
+    from hops.build.setup import build
     from hops.errors import UsageError
     from hops.fleet.study import prepare
     from hops.spec.load import load

@@ -125,7 +125,7 @@ def show_schedule(
     from hops.timing.evaluate import evaluate
     from hops.timing.stage_costs import StageCosts
 
-    program = load_program(name, ranks, microbatches, parameters or [])
+    program = named_program(name, ranks, microbatches, parameters or [])
     if as_program:
         typer.echo(str(program))
         return
@@ -140,12 +140,11 @@ def check(
 ) -> None:
     """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
     from hops.cli.console import show_json
-    from hops.program.program import Program
+    from hops.program.lowering import load_program
     from hops.timing.evaluate import evaluate
     from hops.timing.stage_costs import StageCosts
 
-    program = Program.load(path)
-    program.check()
+    program = load_program(path)
     found = evaluate(program, StageCosts.uniform(program.shape))
     if as_json:
         show_json(
@@ -164,18 +163,16 @@ def check(
     )
 
 
-def load_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":
+def named_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":
     """The program of a named schedule with uniform times, or of a file."""
     from hops.errors import UsageError
-    from hops.program.program import Program
+    from hops.program.lowering import load_program
     from hops.schedules.base import StaticScheduler
     from hops.spec.schedule import ScheduleChoice
     from hops.timing.stage_costs import StageCosts
 
     if Path(name).is_file():
-        program = Program.load(Path(name))
-        program.check()
-        return program
+        return load_program(Path(name))
     choice = ScheduleChoice.model_validate({"name": name, **dict(map(_parameter, parameters))})
     problems = [": ".join([*map(str, each.path), each.what]) for each in choice.complaints()]
     if problems:

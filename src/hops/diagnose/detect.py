@@ -16,6 +16,7 @@ from hops.schedules.interleaved_1f1b import Interleaved1F1B
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace
+from hops.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def detect(trace: Trace) -> Detected:
     most = max(groups, key=len)
     program = program_from_trace(trace, iteration=most[0])
     names = tuple(
-        name for name, candidate in _programs(program.shape, _medians(trace)) if candidate.ranks == program.ranks
+        name for name, candidate in _programs(program.shape, _medians(trace)) if candidate.same_order(program)
     )
     others = sorted(number for group in groups if group is not most for number in group)
     return Detected(program=program, names=names, iterations=len(most), others=tuple(others))
@@ -114,7 +115,7 @@ def _medians(trace: Trace) -> StageCosts:
         hop_s=uniform.hop_s,
         activation_bytes=uniform.activation_bytes,
         kept_for_weight_bytes=uniform.kept_for_weight_bytes,
-        memory_bytes=uniform.memory_bytes,
+        budget_bytes=uniform.budget_bytes,
     )
 
 
@@ -123,4 +124,4 @@ def _by_stage(rows: Trace, op: Op, num_stages: int) -> NDArray[np.float64]:
     mine = rows.where(rows.op == op)
     medians = [np.median(durations) if len(durations := mine.duration_ns[mine.stage == s]) else 0.0 for s in
                range(num_stages)]  # fmt: skip
-    return np.asarray(medians, dtype=np.float64) / 1e9
+    return np.asarray(medians, dtype=np.float64) / NS_PER_S

@@ -12,14 +12,13 @@ from hops.distributions import FloatArray, generator
 from hops.errors import UsageError
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.schedules.builtins import fits
 from hops.search.anneal import order_of
 from hops.search.robust import SHORTEST
 from hops.search.search import iterations_for, search
 from hops.timing.examples import NamedProfile, profile_from_json
-from hops.timing.instance import Instance
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.replay import replay
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 HETERO16 = Path(__file__).parent / "hetero16.json"
 """Stage times and makespans that the original HOPS published (github.com/O1af/HOPS): 2 L4 + 2 A10G in 16 ways."""
@@ -87,7 +86,7 @@ def versus(named: NamedProfile, *, jitter: float, budget_s: float, seeds: Sequen
     result = search(profile, iterations=iterations_for(budget_s, profile))
     programs: dict[str, Program | None] = {name: _rival(name, profile) for name in RIVALS}
     programs[SEARCHED] = result.program
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     planned = [np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)]
     noisy = [*_noise(instance, jitter, seeds)]
     return Versus(
@@ -128,10 +127,10 @@ def _rival(name: str, profile: StageCosts) -> Program | None:
     scheduler = SCHEDULERS.get(name)()
     assert isinstance(scheduler, StaticScheduler), f"{name} has no program"
     scheduler.configure(profile)
-    return scheduler.program if fits(scheduler.program, profile) else None
+    return scheduler.program if fits_budget(scheduler.program, profile) else None
 
 
-def _noise(instance: Instance, jitter: float, seeds: Sequence[int]) -> Iterator[FloatArray]:
+def _noise(instance: CostArrays, jitter: float, seeds: Sequence[int]) -> Iterator[FloatArray]:
     for seed in seeds:
         shape = (*instance.times.shape, instance.size)
         factors = np.maximum(SHORTEST, 1 + jitter * generator(seed, "hetero16").standard_normal(shape))
@@ -139,11 +138,11 @@ def _noise(instance: Instance, jitter: float, seeds: Sequence[int]) -> Iterator[
         yield durations
 
 
-def _mean_ms(instance: Instance, program: Program | None, draws: Sequence[FloatArray]) -> float | None:
+def _mean_ms(instance: CostArrays, program: Program | None, draws: Sequence[FloatArray]) -> float | None:
     if program is None:
         return None
     kinds = np.zeros((instance.num_ranks, instance.longest_rank), dtype=np.int64)
     length = np.zeros(instance.num_ranks, dtype=np.int64)
     order_of(program, kinds, length)
-    rest = instance.arrays[2:]
+    rest = instance[2:]
     return float(np.mean([replay.fast(instance.size, draw, *rest, kinds, length, 0) for draw in draws])) / NS_PER_MS

@@ -17,7 +17,7 @@ from hops.engine.run import ReferenceRun
 from hops.engine.settings import P2P, RunSettings
 from hops.hardware.network import Network
 from hops.program.action import Action
-from hops.program.lowering import Wiring
+from hops.program.wiring import Wiring
 
 ANY = -2  # the rank receives from anybody
 NOBODY = -1

@@ -22,7 +22,7 @@ from hops.errors import JobFailedError
 from hops.faults.plan import FOREVER, Fault, FaultKind
 from hops.hardware.network import Network
 from hops.program.action import Action, Op
-from hops.program.lowering import Wiring
+from hops.program.wiring import Wiring
 from hops.trace.trace import Stream, Trace
 
 WAITS = -1  # in place of a start: it waits for what is down

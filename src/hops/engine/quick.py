@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from hops.compiled import available, kernel
 from hops.cost.base import CostModel
-from hops.engine.iteration import IterationEnd, draw_delays, to_ns
+from hops.engine.iteration import IterationEnd, draw_delays
 from hops.engine.links import transfer_ns
 from hops.engine.loop import Loop
 from hops.engine.rows import Recorder, codes_of
 from hops.engine.settings import RunSettings
 from hops.hardware.network import Network
 from hops.program.action import Op
-from hops.program.coded import Coded
-from hops.program.lowering import Wiring
 from hops.program.program import Program
+from hops.program.wiring import Wiring
 from hops.trace.trace import Stream
+from hops.units import to_ns
 
 IntArray = NDArray[np.int64]
 Ints = Sequence[int] | IntArray
@@ -113,7 +113,7 @@ def quick_rows(
     program: Program, wiring: Wiring, costs: CostModel, network: Network, settings: RunSettings
 ) -> Recorder | None:
     """All rows of a run, or None if it needs events: pairs, a stall, or messages that share a link."""
-    if program.pairs:
+    if program.closes_pair.any():
         return None
     flat = _flatten(program, wiring, costs, network)
     compiled = settings.iterations * program.num_actions >= COMPILED_FROM and available()
@@ -139,14 +139,13 @@ def quick_rows(
 
 def _flatten(program: Program, wiring: Wiring, costs: CostModel, network: Network) -> _Flat:
     count = wiring.shape.num_microbatches
-    coded = Coded.of(program.shape, program.ranks)
-    kind, microbatch = coded.kind, coded.microbatch
+    kind, microbatch = program.kind, program.microbatch
     needs, brings = (np.array(each, dtype=np.int64).reshape(-1) for each in (wiring.needs, wiring.brings))
     pairs, pair_of, carry = _messages(wiring, costs, network)
     return _Flat(
-        first=coded.first.tolist(),
-        stage=coded.stage,
-        op=coded.op,
+        first=program.first.tolist(),
+        stage=program.stage,
+        op=program.op,
         microbatch=microbatch,
         cell=kind * count + microbatch,
         need=np.where(needs[kind] >= 0, needs[kind] + microbatch, NONE),

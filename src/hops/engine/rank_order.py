@@ -5,11 +5,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from hops.engine.iteration import Iteration
 from hops.errors import ProgramError
 from hops.program.action import Action, Op
-from hops.program.lowering import NONE, Wiring
 from hops.program.program import Program
+from hops.program.wiring import NONE, Wiring
 from hops.schedules.base import Scheduler
 
 
@@ -61,9 +63,11 @@ class FixedOrder(RankOrder):
     is_policy = False
 
     def __init__(self, program: Program, wiring: Wiring) -> None:
-        self._ranks = program.ranks
-        self._position = [0] * len(program.ranks)
-        self._opens = [set(positions) for positions in program.pairs] or [set[int]() for _ in program.ranks]
+        ranks = range(program.num_ranks)
+        self._ranks = [program.actions(rank) for rank in ranks]
+        self._position = [0] * program.num_ranks
+        closes = program.split(program.closes_pair)
+        self._opens = [set((np.flatnonzero(closes[rank]) - 1).tolist()) for rank in ranks]
         self._needs = wiring.needs
         self._wiring = wiring
 

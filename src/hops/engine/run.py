@@ -17,7 +17,7 @@ from hops.engine.settings import RunSettings
 from hops.errors import StalledError
 from hops.hardware.network import Network
 from hops.program.action import Action, Op
-from hops.program.lowering import Wiring
+from hops.program.wiring import Wiring
 from hops.trace.trace import Stream, Trace
 
 _COMPUTE, _MESSAGE = int(Stream.COMPUTE), int(Stream.MESSAGE)

@@ -1,5 +1,7 @@
 """The ways in: run a program or a policy, to the end or until something stops it."""
 
+from dataclasses import replace
+
 from hops.cost.base import CostModel
 from hops.engine.blocking import BlockingRun
 from hops.engine.disturbed import Disturbed, DisturbedBlockingRun, DisturbedOverlappedRun
@@ -12,11 +14,13 @@ from hops.engine.settings import P2P, RunSettings
 from hops.engine.stopped_run import StoppedRun
 from hops.errors import UsageError
 from hops.hardware.network import Network
-from hops.program.lowering import Wiring, wire
+from hops.program.lowering import check
 from hops.program.program import Program
 from hops.program.shape import Shape
+from hops.program.wiring import Wiring, wire
 from hops.schedules.base import Scheduler
 from hops.timing.stage_costs import StageCosts
+from hops.trace.order import with_pairs
 from hops.trace.trace import Trace
 
 _KINDS: dict[tuple[bool, bool], type[ReferenceRun]] = {  # (messages overlap, something breaks)
@@ -28,17 +32,18 @@ _KINDS: dict[tuple[bool, bool], type[ReferenceRun]] = {  # (messages overlap, so
 
 
 def run_program(program: Program, costs: CostModel, network: Network, settings: RunSettings | None = None) -> Trace:
-    """Simulate a program, which must have passed `Program.check`.
+    """Simulate a program, which is checked first.
 
     What faults (in the settings) hit is done again once it is repaired. Raises StalledError if ranks end up waiting for
     each other, or for what is never repaired; JobFailedError if a link is down for longer than the transport waits.
     """
     settings = settings or RunSettings()
+    check(program)
     if settings.p2p is P2P.OVERLAPPED and not settings.faults.plan and not settings.by_events:
         rows = quick_rows(program, _wire(program.shape, costs), costs, network, settings)
         if rows is not None:
             return rows.trace(trace_meta(program.shape, network, settings), message_sizes(costs))
-    return _of_program(program, costs, network, settings).run()
+    return with_pairs(_of_program(program, costs, network, settings).run(), program)
 
 
 def run_policy(
@@ -59,7 +64,9 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
     """
     if not settings.faults.plan:
         return StoppedRun(trace=run_program(program, costs, network, settings))
-    return _to_first_stop(_of_program(program, costs, network, settings))
+    check(program)
+    stopped = _to_first_stop(_of_program(program, costs, network, settings))
+    return replace(stopped, trace=with_pairs(stopped.trace, program))
 
 
 def run_policy_until_stop(

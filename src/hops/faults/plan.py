@@ -18,11 +18,19 @@ class FaultKind(StrEnum):
     SLOW = "slow"  # a device computes slower
     LINK_SLOW = "link-slow"  # a link has less bandwidth
     LINK_DOWN = "link-down"  # a link carries nothing
+    PLANNED_STOP = "planned-stop"  # the job saves its state and stands still, for maintenance
+    HANG = "hang"  # the job stands still until a person notices and kills it
+    ROLL_BACK = "roll-back"  # training goes wrong (a loss spike, NaN), which is noticed at the end
 
     @property
     def of_link(self) -> bool:
         """Whether the target is a link; else it is a device."""
         return self in (FaultKind.LINK_SLOW, FaultKind.LINK_DOWN)
+
+    @property
+    def of_job(self) -> bool:
+        """Whether it happens to the job as a whole; else to a device or a link."""
+        return self in (FaultKind.PLANNED_STOP, FaultKind.HANG, FaultKind.ROLL_BACK)
 
 
 FOREVER = 1 << 62

@@ -4,20 +4,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from hops.build.build import Setup
 from hops.build.prepared import is_steady
+from hops.build.setup import Setup
 from hops.distributions import generator
 from hops.errors import DoesNotFitError, UsageError
 from hops.faults.plan import FaultKind
 from hops.fleet.fleet import Fleet, FleetPlan, draw_fleet
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES, Variant
 from hops.fleet.recovery_times import RecoveryTimes, recovery_times
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines, Replanner, rebalanced
 from hops.spec.failure import RecoverySection
-from hops.units import NS_PER_S, format_time
+from hops.units import NS_PER_S, format_time, to_ns
 
 SAMPLES = 64  # iterations simulated per condition, where anything is drawn
 Drawer = Callable[[Setup, int, int], FleetPlan]  # run, seed, horizon in ns
@@ -46,16 +46,17 @@ class Study:
         stories = []
         for number, (seed, plan) in enumerate(zip(self.seeds, self.plans, strict=True)):
             policy = RECOVERIES.get(self.policy)(self.times, self.fleet, self.paces.seconds)
-            life = FleetMachine(
-                policy,
-                self.paces,
-                plan,
-                self.times,
-                self.fleet,
-                horizon_ns=self.horizon_ns,
-                rng=generator(seed, "goodput"),
+            stories.append(
+                simulate_fleet(
+                    policy,
+                    self.paces,
+                    plan,
+                    self.times,
+                    self.fleet,
+                    horizon_ns=self.horizon_ns,
+                    rng=generator(seed, "goodput"),
+                )
             )
-            stories.append(life.run())
             if on_life is not None:
                 on_life(number)
         return tuple(stories)
@@ -96,7 +97,7 @@ def prepare(
     _check_numbers(days, seeds, samples)
     _check_peers(setup, recovery)
     RECOVERIES.get(recovery.policy)
-    horizon_ns = round(days * 86_400 * NS_PER_S)
+    horizon_ns = to_ns(days * 86_400)
     fleet = fleet_of(setup)
     first = setup.spec.simulation.seed
     numbers = tuple(range(first, first + seeds))
@@ -105,9 +106,9 @@ def prepare(
     times = recovery_times(setup, recovery, mtbf_s=mtbf_s)
     if times.interval_ns is not None and times.interval_ns > horizon_ns and recovery.checkpoint.interval not in _RULES:
         raise UsageError(
-            f"failure.recovery.checkpoint.interval: got {format_time(times.interval_ns / 1e9)}, longer than the run of "
-            f"{format_time(horizon_ns / 1e9)}: no checkpoint would ever be taken; shorten it, raise --days, or write "
-            "null for none"
+            f"failure.recovery.checkpoint.interval: got {format_time(times.interval_ns / NS_PER_S)}, longer than the "
+            f"run of {format_time(horizon_ns / NS_PER_S)}: no checkpoint would ever be taken; shorten it, raise "
+            "--days, or write null for none"
         )
     pipelines = Pipelines(setup, split_backward=times.split_backward, replan=replan)
     if pipelines.get(Variant()) is None:

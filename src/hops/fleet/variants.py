@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hops.build.build import Setup, build
 from hops.build.prepared import PreparedRun, checked
+from hops.build.setup import Setup, build
 from hops.cost.base import CostModel, StepCosts
 from hops.distributions import FloatArray
 from hops.errors import HopsError

@@ -7,8 +7,8 @@ import numpy as np
 
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import Iterations
-from hops.metrics.throughput import NS_PER_S
 from hops.trace.trace import LinkMeta, Stream
+from hops.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,20 +7,18 @@ from math import inf
 
 import numpy as np
 
-from hops.build.figures import Trained, device_rates, trained
-from hops.build.network import build_network
+from hops.build.expected import message_seconds
+from hops.build.figures import rates_of, workload
+from hops.build.network import network_between
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.iteration_end import optimizer_seconds
 from hops.cost.roofline import DeviceRates
-from hops.cost.table import FixedCosts
 from hops.distributions import FloatArray
-from hops.hardware.network import Network
 from hops.model.memory import stage_memory
 from hops.model.partition import StageSlice
-from hops.model.workload import StageWork, stage_work
+from hops.model.workload import StageWork, Workload, stage_work
 from hops.planner.problem import IntArray, Pool
 from hops.program.action import Op
-from hops.program.shape import Shape
 from hops.spec.spec import Spec
 
 
@@ -107,7 +105,7 @@ def _bytes(table: FloatArray) -> IntArray:
 
 def build_tables(spec: Spec, pool: Pool) -> Tables:
     """The tables of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
-    work = trained(spec)
+    work = workload(spec)
     blocks = _Blocks(work.model.layers)
     parts = blocks.parts()
     works = tuple(stage_work(work.model, part, work.batch, work.how) for part in parts)
@@ -117,8 +115,8 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     )
     names = ("forward", "fused", "inputs", "weights", "step", "norm")
     seconds: dict[str, list[FloatArray]] = {name: [] for name in names}
-    for kind in range(len(pool.kinds)):
-        rates = device_rates(spec, pool.cluster.devices[pool.of_kind(kind)[0]])
+    of_kinds = tuple(pool.cluster.devices[pool.of_kind(kind)[0]] for kind in range(len(pool.kinds)))
+    for rates in rates_of(pool.known, of_kinds):
         costs = AnalyticCosts(
             works=works,
             rates=(rates,) * len(parts),
@@ -147,7 +145,7 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     )
 
 
-def _step(spec: Spec, work: Trained, block: StageWork, rates: DeviceRates) -> float:
+def _step(spec: Spec, work: Workload, block: StageWork, rates: DeviceRates) -> float:
     section = spec.optimizer
     if not section.enabled:
         return 0.0
@@ -205,17 +203,14 @@ class MessageTimes:
     num_links: int
 
     @classmethod
-    def of(cls, spec: Spec, pool: Pool, message_bytes: int) -> "MessageTimes":
+    def of(cls, pool: Pool, message_bytes: int) -> "MessageTimes":
         """The ways of a pool for messages of this size."""
-        network = _network(spec, pool, message_bytes)
+        network = network_between(pool.known, pool.ids, message_bytes)
         size = len(pool.ids)
         seconds = np.zeros((size, size))
         users: Counter[int] = Counter()
         for pair, route in network.routes.items():
-            slowest = min((network.links[link].bandwidth for link in route.links), default=inf)
-            drawn = 0.0 if route.jitter is None else route.jitter.mean
-            drawn += 0.0 if route.stall is None else route.stall.probability * route.stall.extra.mean
-            seconds[pair] = route.latency_s + drawn + message_bytes / slowest
+            seconds[pair] = message_seconds(route, network.links, message_bytes)
             users.update(route.links)
         shared = {pair: [link for link in route.links if users[link] > 1] for pair, route in network.routes.items()}
         most = max(map(len, shared.values()), default=0)
@@ -232,12 +227,3 @@ class MessageTimes:
         nearest = between.min(axis=1, initial=inf)
         least = [nearest[pool.kind_of == kind].min() for kind in range(len(pool.kinds))]
         return np.where(np.isfinite(least), least, 0.0)
-
-
-def _network(spec: Spec, pool: Pool, message_bytes: int) -> Network:
-    """The network of a run on all devices, with a stage more than ranks, so that no rank's own habits are in it."""
-    ranks = len(pool.ids)
-    everywhere = spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"placement": pool.ids})})
-    shape = Shape(num_microbatches=1, rank_of_stage=(*range(ranks), 0))
-    costs = FixedCosts.uniform(ranks + 1, bytes_per_message=message_bytes)
-    return build_network(everywhere, shape, pool.cluster, costs)

@@ -18,7 +18,6 @@ from hops.planner.layout import all_layouts, how_many, layout_of_pick, place
 from hops.planner.layout_bound import Layout, LayoutBound
 from hops.planner.local_search import Freedom, improve
 from hops.planner.problem import Group, IntArray, Objective, Pool, ScheduleFamily
-from hops.program.shape import Shape
 from hops.spec.open import OpenSpec
 
 STARTS = 3  # that the local search begins from
@@ -118,7 +117,7 @@ class Search:
             family=group.family,
             size=group.size,
             least=least,
-            gap_s=host_gap(spec, Shape.loop(1, num_microbatches=1)) if spec.optimizer.enabled else 0.0,
+            gap_s=host_gap(self.pool.known, 1) if spec.optimizer.enabled else 0.0,
             end_s=self._least_end(),
             tied_s=self._least_tied(),
             ends_together=spec.optimizer.enabled and spec.optimizer.synchronized,

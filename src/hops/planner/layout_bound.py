@@ -16,18 +16,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
 from math import inf
-from pathlib import Path
 
 import numpy as np
 
-from hops.build.cluster import interconnect
-from hops.build.costs import host_gap, tied_reduction
-from hops.build.figures import trained
+from hops.build.costs import host_gap, reduction_nic, tied_reduction
 from hops.compiled import available
 from hops.cost.collectives import reduction_seconds
 from hops.distributions import FloatArray
-from hops.hardware.catalog import Catalog
-from hops.hardware.devices import Interconnect, Topology
+from hops.hardware.devices import Interconnect
 from hops.planner.block_costs import MessageTimes, Tables
 from hops.planner.one_f_one_b import ANY, FUSED, GPIPE, ONE_F_ONE_B, floor_terms, one_f_one_b_s
 from hops.planner.problem import IntArray, Pool, ScheduleFamily
@@ -218,10 +214,7 @@ class LayoutBound:
 
     @cached_property
     def _nics(self) -> list[Interconnect]:
-        stated = self.spec.optimizer.reduction_interconnect
-        catalog = Catalog.load([Path(name) for name in self.spec.hardware.catalog])
-        between = None if stated is None else interconnect(stated, catalog, Topology.NETWORK)
-        return [between or self.pool.cluster.nic(each) for each in self.pool.ids]
+        return [reduction_nic(self.pool.known, each) for each in self.pool.ids]
 
     @cached_property
     def _is_tied(self) -> bool:
@@ -233,9 +226,7 @@ class LayoutBound:
         if not self._is_tied or first == last:
             return 0.0
         if (first, last) not in self._tied:
-            ends = {"placement": (self.pool.ids[first], self.pool.ids[last])}
-            spec = self.spec.model_copy(update={"hardware": self.spec.hardware.model_copy(update=ends)})
-            drawn, _ = tied_reduction(spec, Shape.loop(2, num_microbatches=1), self.pool.cluster, trained(spec).model)
+            drawn, _ = tied_reduction(self.pool.known, self.pool.ids[first], self.pool.ids[last])
             self._tied[first, last] = drawn.mean
         return self._tied[first, last]
 
@@ -265,5 +256,5 @@ class LayoutBound:
     def gap_s(self, ranks: int) -> float:
         """The host's, with so many ranks."""
         if ranks not in self._gaps:
-            self._gaps[ranks] = host_gap(self.spec, Shape.loop(ranks, num_microbatches=1))
+            self._gaps[ranks] = host_gap(self.pool.known, ranks)
         return self._gaps[ranks]

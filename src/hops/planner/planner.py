@@ -97,7 +97,7 @@ class _Planner:
             key = (group.recompute, group.batch[1])
             if key not in shared:
                 tables = build_tables(group.spec, pool)
-                shared[key] = (tables, MessageTimes.of(group.spec, pool, tables.message_bytes))
+                shared[key] = (tables, MessageTimes.of(pool, tables.message_bytes))
             tables, ways = shared[key]
             found.append(
                 Search(opened=self.opened, group=group, pool=pool, tables=tables, ways=ways, objective=self.objective)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from hops.build.build import build
 from hops.build.prepared import check_fit
 from hops.build.run import SimulatedRun, simulate
+from hops.build.setup import build
 from hops.errors import DoesNotFitError, ProgramError, StalledError, UsageError
 from hops.planner.candidates import Candidate
 from hops.planner.problem import Pool, shortened
@@ -13,6 +13,7 @@ from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
 from hops.timing.evaluate import evaluate
+from hops.units import NS_PER_S
 
 REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
 
@@ -62,9 +63,9 @@ def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, p
     try:
         setup = build(closed(opened, candidate, schedule, pool))
         if isinstance(scheduler, StaticScheduler):
-            scheduler.configure(setup.profile)
+            scheduler.configure(setup.expected)
             check_fit(setup, scheduler.program)
-            makespan_s = evaluate(scheduler.program, setup.profile).makespan_ns / 1e9
+            makespan_s = evaluate(scheduler.program, setup.expected).makespan_ns / NS_PER_S
             seconds += max(0.0, makespan_s - candidate.pipeline_s)
     except REFUSALS:
         return None

@@ -37,6 +37,7 @@ class Op(IntEnum):
 
 
 ACTION_OPS = (Op.F, Op.B, Op.I, Op.W)
+NUM_OPS = len(ACTION_OPS)
 _TEXT = re.compile(r"(\d+)([FBIW])(\d+)")
 
 
@@ -64,3 +65,17 @@ class Action(NamedTuple):
             )
         stage, op, microbatch = match.groups()
         return cls(int(stage), Op[op], int(microbatch))
+
+
+class Pair(NamedTuple):
+    """A forward and a backward that run as one entry of a rank's stream, printed `0F8+7B0`.
+
+    It starts when both can, takes the time of both, and sends when both are done (DualPipe's overlapped forward and
+    backward, arXiv 2412.19437).
+    """
+
+    first: Action
+    second: Action
+
+    def __str__(self) -> str:
+        return f"{self.first}+{self.second}"

@@ -1,84 +1,189 @@
-"""Who needs what from whom: the dependencies and messages of a placement, as tables the engine indexes.
+"""From a program to what runs: checks, then messages, then an order in which all can run.
 
 A message is known by what it brings: (receiving stage, activation or gradient, microbatch), flattened to one integer.
+Outputs for a stage on the same rank have a number, too, although nothing is sent.
 """
 
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
-from hops.program.action import ACTION_OPS, Op
+import numpy as np
+
+from hops.arrays import IntArray
+from hops.compiled import kernel
+from hops.errors import ProgramError
+from hops.program.action import Action, Op
+from hops.program.check import check_complete, rank_and_index
+from hops.program.program import Program
 from hops.program.shape import Shape
+from hops.program.text import marked_excerpt
 
 ACTIVATION, GRADIENT = 0, 1
+NONE = -1
+WAITING_RANKS_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Wiring:
-    """Tables per stage and op. NONE (-1) stands for nothing.
+class Lowered(NamedTuple):
+    """A program of u steps (entries of the stream), a actions and k messages, as what runs it needs it. Arrays.
 
     Attributes:
-        needs[stage][op]: key base (add the microbatch) of what the op needs from another stage.
-        brings[stage][op]: key base of what the op produces for another stage.
-        target[stage][op]: rank of that other stage.
-        local[stage][op]: whether that rank is the stage's own, so that nothing is sent.
+        first: the first action of each step, and the number of actions; shape (u + 1,).
+        rank: the rank of each step; shape (u,).
+        rank_first: the first step of each rank, and the number of steps; shape (ranks + 1,).
+        sequence: all steps, in an order in which each can run after those before it; shape (u,).
+        need, bring: the message that each action takes and gives, or NONE; shape (a,).
+        receiver: the rank that each message is for; shape (k,).
     """
 
-    shape: Shape
-    needs: tuple[tuple[int, ...], ...]
-    brings: tuple[tuple[int, ...], ...]
-    target: tuple[tuple[int, ...], ...]
-    local: tuple[tuple[bool, ...], ...]
-
-    @property
-    def num_keys(self) -> int:
-        return 2 * self.shape.num_stages * self.shape.num_microbatches
-
-    def sends(self, stage: int, op: Op) -> bool:
-        """Whether the op's output goes to another rank."""
-        return self.brings[stage][op] >= 0 and not self.local[stage][op]
-
-    def producer(self, stage: int, op: Op) -> int | None:
-        """The other stage from which the op needs something, if any."""
-        if self.needs[stage][op] < 0:
-            return None
-        return stage - 1 if op is Op.F else stage + 1
-
-    def key_of(self, key: int) -> tuple[int, int, int]:
-        """The receiving stage, ACTIVATION or GRADIENT, and microbatch of a key."""
-        line, microbatch = divmod(key, self.shape.num_microbatches)
-        return line // 2, line % 2, microbatch
+    first: IntArray
+    rank: IntArray
+    rank_first: IntArray
+    sequence: IntArray
+    need: IntArray
+    bring: IntArray
+    receiver: IntArray
 
 
-NONE = -1
+def check(program: Program) -> None:
+    """Raise ProgramError, with a mark in the grid, unless the program is complete, in order and free of deadlock."""
+    lower(program)
 
 
-def wire(shape: Shape) -> Wiring:
-    """The wiring of a placement."""
-    microbatches, last = shape.num_microbatches, shape.num_stages - 1
+def load_program(path: Path) -> Program:
+    """Read and check a program file. Raises ProgramError saying file and line."""
+    program = Program.load(path)
+    try:
+        check(program)
+    except ProgramError as error:
+        raise ProgramError(f"{path}: {error}") from error
+    return program
 
-    def key(stage: int, kind: int) -> int:
-        return (2 * stage + kind) * microbatches
 
-    def receiver(stage: int, op: Op) -> int | None:
-        if op is Op.F:
-            return stage + 1 if stage < last else None
-        return stage - 1 if op.sends and stage > 0 else None
+def lower(program: Program) -> Lowered:
+    """Check the program and prepare it for what runs it.
 
-    def needed(stage: int, op: Op) -> int:
-        if op is Op.F:
-            return key(stage, ACTIVATION) if stage > 0 else NONE
-        return key(stage, GRADIENT) if op.sends and stage < last else NONE
+    Raises ProgramError, with a mark in the grid, unless each action is there once, on its rank and after what it needs
+    from it; and when each rank runs its list, waiting for the message of each action (a pair: of both), all lists end.
+    """
+    check_complete(program)
+    need, bring = messages(program)
+    first, rank, rank_first = _steps(program)
+    receiver = np.repeat(np.array(program.shape.rank_of_stage), 2 * program.shape.num_microbatches)
+    sequence = np.zeros(len(rank), dtype=np.int64)
+    position = rank_first[:-1].copy()
+    waits_for = np.full(program.num_ranks, NONE)
+    order_steps.on(len(need), rank_first, first, need, bring, receiver, sequence, position, waits_for)
+    if not np.array_equal(position, rank_first[1:]):
+        raise _deadlock(program, first[position], waits_for)
+    return Lowered(first, rank, rank_first, sequence, need, bring, receiver)
 
-    needs, brings, target, local = [], [], [], []
-    for stage, owner in enumerate(shape.rank_of_stage):
-        receivers = [receiver(stage, op) for op in ACTION_OPS]
-        ranks = [NONE if to is None else shape.rank_of_stage[to] for to in receivers]
-        needs.append(tuple(needed(stage, op) for op in ACTION_OPS))
-        brings.append(
-            tuple(
-                NONE if to is None else key(to, ACTIVATION if op is Op.F else GRADIENT)
-                for op, to in zip(ACTION_OPS, receivers, strict=True)
-            )
-        )
-        target.append(tuple(ranks))
-        local.append(tuple(rank == owner for rank in ranks))
-    return Wiring(shape, tuple(needs), tuple(brings), tuple(target), tuple(local))
+
+def messages(program: Program) -> tuple[IntArray, IntArray]:
+    """What each action takes from another stage, and what it gives one, or NONE; twice shape (actions,).
+
+    F takes the activation of the stage before, B and I the gradient of the stage after; W neither takes nor gives.
+    """
+    shape = program.shape
+    stage, op, last = program.stage, program.op, shape.num_stages - 1
+    forward, backward = op == Op.F, (op == Op.B) | (op == Op.I)
+
+    def key(of_stage: IntArray, kind: int) -> IntArray:
+        return (2 * of_stage + kind) * shape.num_microbatches + program.microbatch
+
+    need = np.where(forward & (stage > 0), key(stage, ACTIVATION), NONE)
+    need = np.where(backward & (stage < last), key(stage, GRADIENT), need)
+    bring = np.where(forward & (stage < last), key(stage + 1, ACTIVATION), NONE)
+    bring = np.where(backward & (stage > 0), key(stage - 1, GRADIENT), bring)
+    return need, bring
+
+
+def message_of(key: int, shape: Shape) -> tuple[int, int, int]:
+    """The receiving stage, ACTIVATION or GRADIENT, and the microbatch of a message."""
+    line, microbatch = divmod(key, shape.num_microbatches)
+    return line // 2, line % 2, microbatch
+
+
+def _steps(program: Program) -> tuple[IntArray, IntArray, IntArray]:
+    opens = np.flatnonzero(program.closes_pair == 0)
+    first = np.append(opens, program.num_actions)
+    rank_first = np.searchsorted(opens, program.first)
+    return first, np.repeat(np.arange(program.num_ranks), np.diff(rank_first)), rank_first
+
+
+@kernel
+def order_steps(
+    rank_first: IntArray,
+    first: IntArray,
+    need: IntArray,
+    bring: IntArray,
+    receiver: IntArray,
+    sequence: IntArray,
+    position: IntArray,
+    waits_for: IntArray,
+) -> None:
+    """Fill `sequence` as far as steps can run, and leave in `position` (per rank) the first that cannot.
+
+    Each rank runs until it lacks a message, which goes to its `waits_for` (NONE before). The stack holds the ranks that
+    may go on; a message that somebody waits for puts its receiver there.
+    """
+    ranks = len(rank_first) - 1
+    arrived = [False] * len(receiver)
+    stack = [ranks - 1 - rank for rank in range(ranks)]
+    height, placed = ranks, 0
+    while height > 0:
+        height -= 1
+        rank = stack[height]
+        here = position[rank]
+        while here < rank_first[rank + 1]:
+            lacking = NONE
+            for action in range(first[here], first[here + 1]):
+                key = need[action]
+                if key >= 0 and not arrived[key]:
+                    lacking = key
+                    break
+            if lacking >= 0:
+                waits_for[rank] = lacking
+                break
+            sequence[placed] = here
+            placed += 1
+            for action in range(first[here], first[here + 1]):
+                key = bring[action]
+                if key >= 0:
+                    arrived[key] = True
+                    other = receiver[key]
+                    if waits_for[other] == key:
+                        waits_for[other] = NONE
+                        stack[height] = other
+                        height += 1
+            here += 1
+        position[rank] = here
+
+
+def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> ProgramError:
+    """The message tells which action each stuck rank waits at, and for what.
+
+    Args:
+        program: complete.
+        stopped_at: per rank, its first action that could not run, or one past its last.
+        waits_for: per rank, the message it lacks, or NONE.
+    """
+    stuck = {
+        rank: int(at) - int(program.first[rank])
+        for rank, at in enumerate(stopped_at.tolist())
+        if at < program.first[rank + 1]
+    }
+    named = list(stuck.items())[:WAITING_RANKS_NAMED]
+    waits = [_waits(program, rank, index, int(waits_for[rank])) for rank, index in named]
+    more = [f"  and {len(stuck) - len(waits)} more ranks"] if len(stuck) > len(waits) else []
+    return ProgramError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
+
+
+def _waits(program: Program, rank: int, index: int, key: int) -> str:
+    stage, kind, microbatch = message_of(key, program.shape)
+    sender = stage + 1 if kind == GRADIENT else stage - 1
+    of_sender = (program.stage == sender) & (program.microbatch == microbatch)
+    ops = (Op.B, Op.I) if kind == GRADIENT else (Op.F,)
+    position = int(np.flatnonzero(of_sender & np.isin(program.op, ops))[0])
+    other, place = rank_and_index(program, position)
+    waiting: Action = program.action(int(program.first[rank]) + index)
+    return f"  rank {rank} waits at {waiting} for {program.action(position)}, position {place} of rank {other}"

@@ -1,54 +1,102 @@
-"""A program is data: for every rank, its actions in order."""
+"""A program is data: for every rank, its actions in order, as columns of integers."""
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hops.errors import ProgramError
-from hops.program.action import Action
-from hops.program.shape import Shape
+import numpy as np
 
-__all__ = ["Program", "Shape"]
+from hops.arrays import IntArray
+from hops.errors import ProgramError
+from hops.program.action import ACTION_OPS, NUM_OPS, Action, Pair
+from hops.program.shape import Shape
 
 _HEAD = re.compile(r"microbatches (\d{1,9}), rank of stage((?: \d{1,9})+)")
 LONGEST_ACTION = 16
 EXPECTED_HEAD = "expected a first line such as 'microbatches 8, rank of stage 0 1 2 3'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """The actions of every rank, in the order it runs them.
+    """The actions of every rank, in the order it runs them; rank after rank in columns of shape (actions,), read-only.
 
     The text form has one line per rank, actions separated by spaces, and a first line that gives the shape:
-    `microbatches 2, rank of stage 0 1`. Blank lines and what follows a `#` are left out when it is read.
+    `microbatches 2, rank of stage 0 1`. Blank lines and what follows a `#` are left out when it is read. Pairs are
+    printed `0F8+7B0`.
 
-    A forward and the backward after it can be joined into a pair, `0F8+7B0`, as DualPipe's overlapped forward and
-    backward: it starts when both can, takes the time of both, and sends when both are done.
+    Nothing is checked here: `hops.program.lowering.lower` does, on every program that is to run.
 
     Attributes:
-        ranks: the actions of every rank.
-        pairs: per rank, the positions of the forwards that open a pair, ascending; () if there is none on any rank.
+        stage, op, microbatch: of each action.
+        step: which entry of the stream it is, counted over all ranks; the two actions of a pair have the same.
+        first: where the actions of each rank begin, and one more; shape (ranks + 1,).
     """
 
     shape: Shape
-    ranks: tuple[tuple[Action, ...], ...]
-    pairs: tuple[tuple[int, ...], ...] = ()
+    stage: IntArray
+    op: IntArray
+    microbatch: IntArray
+    step: IntArray
+    first: IntArray
+
+    def __post_init__(self) -> None:
+        for name in ("stage", "op", "microbatch", "step", "first"):
+            getattr(self, name).setflags(write=False)
+
+    @classmethod
+    def of(cls, shape: Shape, ranks: Iterable[Iterable[Action | Pair]]) -> "Program":
+        """From every rank's entries, in order; any integers are taken as they are."""
+        numbers: list[int] = []
+        lengths: list[int] = []
+        steps: list[int] = []
+        step = 0
+        for entries in ranks:
+            before = len(steps)
+            for entry in entries:
+                for stage, op, microbatch in entry if isinstance(entry, Pair) else (entry,):
+                    numbers += (stage, op, microbatch)
+                    steps.append(step)
+                step += 1
+            lengths.append(len(steps) - before)
+        columns = np.array(numbers, dtype=np.int64).reshape(-1, 3).T.copy()
+        return cls(
+            shape=shape,
+            stage=columns[0],
+            op=columns[1],
+            microbatch=columns[2],
+            step=np.array(steps, dtype=np.int64),
+            first=np.cumsum([0, *lengths]),
+        )
 
     def __str__(self) -> str:
         stages = " ".join(map(str, self.shape.rank_of_stage))
         head = f"microbatches {self.shape.num_microbatches}, rank of stage {stages}"
-        return "\n".join([head, *(" ".join(self.words(rank)) for rank in range(len(self.ranks)))])
+        return "\n".join([head, *(" ".join(map(str, self.rank(rank))) for rank in range(self.num_ranks))])
 
-    def words(self, rank: int) -> list[str]:
-        """The rank's line of the text form, word by word."""
-        words = [str(action) for action in self.ranks[rank]]
-        for position in reversed(self.pairs[rank] if self.pairs else ()):
-            words[position : position + 2] = ["+".join(words[position : position + 2])]
-        return words
+    def __repr__(self) -> str:
+        shape = self.shape
+        return f"<Program: {shape.num_stages} stages x {shape.num_microbatches} microbatches on {self.num_ranks} ranks>"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Program)
+            and self.same_order(other)
+            and self.shape == other.shape
+            and np.array_equal(self.step, other.step)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.stage.tobytes(), self.op.tobytes(), self.microbatch.tobytes()))
+
+    def same_order(self, other: "Program") -> bool:
+        """Whether every rank runs the same actions in the same order, paired or not."""
+        columns = ("first", "stage", "op", "microbatch")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in columns)
 
     @classmethod
     def parse(cls, text: str, *, source: str = "program") -> "Program":
-        """Read what `str` prints. Raises ProgramError saying `source:line:word`; the order is left to `check`."""
+        """Read what `str` prints. Raises ProgramError saying `source:line:word`; the order is left to `lower`."""
         bare = ((number, line.split("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1))
         lines = [(number, line) for number, line in bare if line]
         if not lines:
@@ -60,34 +108,70 @@ class Program:
             raise ProgramError(
                 f"{source}: got {len(rows)} lines of actions, expected {shape.num_ranks}, one per rank that has a stage"
             )
-        parsed = [_parse_row(line, f"{source}:{number}") for number, line in rows]
-        pairs = tuple(opening for _, opening in parsed)
-        return cls(shape=shape, ranks=tuple(actions for actions, _ in parsed), pairs=pairs if any(pairs) else ())
+        return cls.of(shape, [_parse_row(line, f"{source}:{number}") for number, line in rows])
 
     @classmethod
     def load(cls, path: Path) -> "Program":
-        """Read and check a program file. Raises ProgramError saying file and line."""
+        """Read a program file. Raises ProgramError saying file and line; the order is left to `lower`."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise ProgramError(f"{path}: cannot be read as a program: {why}") from error
-        program = cls.parse(text, source=str(path))
-        try:
-            program.check()
-        except ProgramError as error:
-            raise ProgramError(f"{path}: {error}") from error
-        return program
+        return cls.parse(text, source=str(path))
 
-    def check(self) -> None:
-        """Raise ProgramError, with a mark in the grid, unless it is complete, in order and free of deadlock."""
-        from hops.program.check import check
-
-        check(self.shape, self.ranks, self.pairs)
+    @property
+    def num_ranks(self) -> int:
+        return len(self.first) - 1
 
     @property
     def num_actions(self) -> int:
-        return sum(map(len, self.ranks))
+        return len(self.stage)
+
+    @property
+    def kind(self) -> IntArray:
+        """Stage and op in one number, stage * 4 + op; shape (actions,)."""
+        return self.stage * NUM_OPS + self.op
+
+    @property
+    def rank_of_action(self) -> IntArray:
+        """The rank whose list each action is in; shape (actions,)."""
+        return np.repeat(np.arange(self.num_ranks), np.diff(self.first))
+
+    @property
+    def closes_pair(self) -> IntArray:
+        """1 where an action is the second of a pair, else 0; shape (actions,)."""
+        closes = np.zeros(self.num_actions, dtype=np.int64)
+        closes[1:] = self.step[1:] == self.step[:-1]
+        return closes
+
+    def rank(self, number: int) -> Iterator[Action | Pair]:
+        """The entries of a rank's stream, in order."""
+        low, high = self.first[number], self.first[number + 1]
+        steps = self.step[low:high].tolist()
+        actions = self.actions(number)
+        at = 0
+        while at < len(actions):
+            if at + 1 < len(actions) and steps[at] == steps[at + 1]:
+                yield Pair(actions[at], actions[at + 1])
+                at += 2
+            else:
+                yield actions[at]
+                at += 1
+
+    def actions(self, rank: int) -> tuple[Action, ...]:
+        """A rank's actions in order, those of pairs one after the other."""
+        part = slice(self.first[rank], self.first[rank + 1])
+        columns = zip(self.stage[part].tolist(), self.op[part].tolist(), self.microbatch[part].tolist(), strict=True)
+        return tuple([Action(stage, ACTION_OPS[op], microbatch) for stage, op, microbatch in columns])
+
+    def action(self, position: int) -> Action:
+        """The action at a position of the columns."""
+        return Action(int(self.stage[position]), ACTION_OPS[self.op[position]], int(self.microbatch[position]))
+
+    def split(self, column: IntArray) -> tuple[IntArray, ...]:
+        """A column over all actions as one array per rank."""
+        return tuple(np.split(column, self.first[1:-1]))
 
 
 def _parse_head(line: str, where: str) -> Shape:
@@ -102,19 +186,17 @@ def _parse_head(line: str, where: str) -> Shape:
     return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage)
 
 
-def _parse_row(line: str, where: str) -> tuple[tuple[Action, ...], tuple[int, ...]]:
-    actions: list[Action] = []
-    pairs = []
+def _parse_row(line: str, where: str) -> Sequence[Action | Pair]:
+    entries: list[Action | Pair] = []
     for word, text in enumerate(line.split(), start=1):
         parts = text.split("+")
         if len(parts) > 2:
             raise ProgramError(f"{where}:{word}: got {text!r}, expected at most two actions joined by +")
         if max(map(len, parts)) > LONGEST_ACTION:
             raise ProgramError(f"{where}:{word}: got {text[:20]}..., expected at most {LONGEST_ACTION} characters")
-        if len(parts) == 2:
-            pairs.append(len(actions))
         try:
-            actions.extend(map(Action.parse, parts))
+            actions = [Action.parse(part) for part in parts]
         except ProgramError as error:
             raise ProgramError(f"{where}:{word}: {error}") from error
-    return tuple(actions), tuple(pairs)
+        entries.append(Pair(*actions) if len(actions) == 2 else actions[0])
+    return entries

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from hops.program.action import Action
+from hops.program.program import Program
 
 COLUMNS_AROUND_A_MARK = 6
 RANKS_AROUND_A_MARK = 3
@@ -18,23 +18,23 @@ def order_grid(rows: Sequence[Sequence[str]], *, width: int | None = None) -> st
     return _grid(rows, 0, columns)
 
 
-def marked_excerpt(ranks: Sequence[Sequence[Action]], marks: Mapping[int, int]) -> str:
+def marked_excerpt(program: Program, marks: Mapping[int, int]) -> str:
     """The grid around the marks: a few columns before and after, and a screen of ranks.
 
     Args:
-        ranks: the actions of every rank.
+        program: whatever it says, in order or not; pairs are shown as their two actions.
         marks: rank to index of the action to put between `>` and `<`; one past the end marks what is missing there.
     """
     low = max(0, min(marks.values()) - COLUMNS_AROUND_A_MARK)
     high = min(max(marks.values()), low + 2 * COLUMNS_AROUND_A_MARK) + COLUMNS_AROUND_A_MARK + 1
-    lines = _grid([_marked(actions, rank, marks) for rank, actions in enumerate(ranks)], low, high).splitlines()
+    lines = _grid([_marked(program, rank, marks) for rank in range(program.num_ranks)], low, high).splitlines()
     near = list(marks)[:MARKED_RANKS_SHOWN]
     shown = [line for r, line in enumerate(lines) if any(abs(r - rank) <= RANKS_AROUND_A_MARK for rank in near)]
     return "\n".join(shown)
 
 
-def _marked(actions: Sequence[Action], rank: int, marks: Mapping[int, int]) -> list[str]:
-    words = [*map(str, actions)]
+def _marked(program: Program, rank: int, marks: Mapping[int, int]) -> list[str]:
+    words = [*map(str, program.actions(rank))]
     if rank in marks:
         index = marks[rank]
         words[index : index + 1] = [f">{word}<" for word in words[index : index + 1] or [""]]

@@ -21,14 +21,14 @@ def grid(program: Program, evaluation: Evaluation | None = None, *, width: int |
     letters. Letters are lower case on a rank's second chunk (and then upper case again, by turns); `.` is idle.
     """
     if evaluation is None:
-        return order_grid([program.words(rank) for rank in range(len(program.ranks))], width=width)
+        return order_grid([[*map(str, program.rank(rank))] for rank in range(program.num_ranks)], width=width)
     return _time_grid(program, evaluation, 100 if width is None else width)
 
 
 def _time_grid(program: Program, evaluation: Evaluation, width: int) -> str:
-    label = f"rank {len(program.ranks) - 1} | "
+    label = f"rank {program.num_ranks - 1} | "
     columns = max(1, width - len(label))
-    names = [_names(program, rank) for rank in range(len(program.ranks))]
+    names = [_names(program, rank) for rank in range(program.num_ranks)]
     write = _named if _names_fit(names, evaluation, columns) else _lettered
     rows = [
         f"rank {rank:>{len(label) - 8}} | {write(row, evaluation, rank, columns)}" for rank, row in enumerate(names)
@@ -41,7 +41,7 @@ def _time_grid(program: Program, evaluation: Evaluation, width: int) -> str:
 def _names(program: Program, rank: int) -> list[str]:
     """`F0`, on every second chunk `f0`."""
     chunk = {stage: number for number, stage in enumerate(program.shape.stages_of(rank))}
-    return [_name(action, chunk[action.stage]) for action in program.ranks[rank]]
+    return [_name(action, chunk[action.stage]) for action in program.actions(rank)]
 
 
 def _name(action: Action, chunk: int) -> str:

@@ -77,7 +77,7 @@ class StaticScheduler(Scheduler):
 
     def next_actions(self, view: View) -> Sequence[Action]:
         """The rank's whole list, at its first question in an iteration."""
-        actions = self.program.ranks[view.rank]
+        actions = self.program.actions(view.rank)
         return () if view.done(actions[0]) else actions
 
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from hops.errors import ProgramError, UsageError
-from hops.program.coded import Coded
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
-from hops.timing.evaluate import evaluate, peaks
+from hops.timing.evaluate import evaluate
+from hops.timing.memory_peaks import fits_budget
 from hops.timing.stage_costs import StageCosts
 
 CHOOSERS = ("hops_hetero", "hops_hetero_adaptive", "zb_or_1f1b")  # they choose among the others
@@ -37,7 +37,7 @@ def contenders(profile: StageCosts) -> tuple[dict[str, int | None], Contender | 
             continue
         makespans[name] = None
         program = _built(scheduler, profile)
-        if program is None or not fits(program, profile):
+        if program is None or not fits_budget(program, profile):
             continue
         try:
             makespan_ns = evaluate(program, profile).makespan_ns
@@ -47,13 +47,6 @@ def contenders(profile: StageCosts) -> tuple[dict[str, int | None], Contender | 
         if best is None or makespan_ns < best.makespan_ns:
             best = Contender(name=name, program=program, makespan_ns=makespan_ns)
     return makespans, best
-
-
-def fits(program: Program, profile: StageCosts) -> bool:
-    """Whether a program keeps to the profile's memory limits at any time."""
-    _, peak_bytes = peaks(Coded.of(program.shape, program.ranks), profile)
-    limits = profile.memory_bytes
-    return all(limit is None or peak <= limit for peak, limit in zip(peak_bytes, limits, strict=True))
 
 
 def _suited(family: type[Scheduler], profile: StageCosts) -> StaticScheduler | None:

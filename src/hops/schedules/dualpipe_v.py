@@ -3,26 +3,19 @@
 The order is that of DeepSeek's `DualPipeV` (github.com/deepseek-ai/DualPipe, "cut-in-half").
 """
 
-from collections import deque
-from collections.abc import Iterator
-from itertools import count
+import numpy as np
 
+from hops.arrays import IntArray
 from hops.errors import UsageError
-from hops.program.action import ACTION_OPS, Action, Op
-from hops.program.columns import column
+from hops.program.action import NUM_OPS, Op
+from hops.program.builders import counted, kind_of, repeated
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 
-DOWN, UP = 0, 1  # chunks: on the way down the ranks, and up again
-
-Turn = tuple[int, Op, bool]  # chunk, op, whether it opens a pair with the next
-FORWARD_DOWN, FORWARD_UP = (DOWN, Op.F, False), (UP, Op.F, False)
-OPEN_DOWN, OPEN_UP = (DOWN, Op.F, True), (UP, Op.F, True)
-BACKWARD_DOWN, BACKWARD_UP = (DOWN, Op.B, False), (UP, Op.B, False)
-INPUT_DOWN, INPUT_UP = (DOWN, Op.I, False), (UP, Op.I, False)
-WEIGHT = (DOWN, Op.W, False)
+WEIGHT = -1  # stands for the W of the oldest I whose W has not run
+OPENS = 1 << 40  # added to a forward that is paired with the action after it
 
 
 @SCHEDULERS.register("dualpipe_v")
@@ -38,48 +31,41 @@ class DualPipeV(StaticScheduler):
         return Shape.v(num_ranks, num_microbatches=num_microbatches)
 
     def build(self, profile: StageCosts) -> Program:
-        orders = [_order(profile.shape, rank) for rank in range(profile.shape.num_ranks)]
-        ranks, pairs = zip(*orders, strict=True)
-        return Program(shape=profile.shape, ranks=ranks, pairs=pairs if any(pairs) else ())
+        shape = profile.shape
+        turns = [_turns(shape, rank) for rank in range(shape.num_ranks)]
+        opens = [row >= OPENS for row in turns]
+        orders = [_with_weights(np.where(row >= OPENS, row - OPENS, row)) for row in turns]
+        return counted(shape, orders, opens)
 
 
-def _order(shape: Shape, rank: int) -> tuple[tuple[Action, ...], tuple[int, ...]]:
-    """The rank's actions, and the positions that open a pair."""
-    size = shape.num_microbatches
-    queues = {
-        (chunk, op): column(stage, op, size) for chunk, stage in enumerate(shape.stages_of(rank)) for op in ACTION_OPS
-    }
-    begun = {(chunk, is_forward): count(0) for chunk in (DOWN, UP) for is_forward in (True, False)}
-    put_off: deque[Action] = deque()
-    actions: list[Action] = []
-    pairs = []
-    for chunk, op, opens in _turns(rank, shape.num_ranks, size):
-        if opens:
-            pairs.append(len(actions))
-        if op is Op.W:
-            actions.append(put_off.popleft())
-            continue
-        microbatch = next(begun[chunk, op is Op.F])
-        actions.append(queues[chunk, op][microbatch])
-        if op is Op.I:
-            put_off.append(queues[chunk, Op.W][microbatch])
-    return tuple(actions), tuple(pairs)
-
-
-def _turns(rank: int, num_ranks: int, num_microbatches: int) -> Iterator[Turn]:
-    """What the rank does in order, by the eight steps of the original. A W is that of the oldest I."""
-    below = num_ranks - 1 - rank
-    yield from [FORWARD_DOWN] * (2 * below)
-    yield from [FORWARD_DOWN, FORWARD_UP] * (rank + 1)
-    yield from [INPUT_UP, WEIGHT, FORWARD_UP] * below
-    main = [OPEN_DOWN, BACKWARD_UP, OPEN_UP, BACKWARD_DOWN] * (num_microbatches - 2 * num_ranks + rank + 1)
-    if below == 0:
-        main[0] = FORWARD_DOWN  # the last rank does not overlap its first two, to save a bubble
-    yield from main
-    yield from [BACKWARD_UP, OPEN_UP, BACKWARD_DOWN] * below
+def _turns(shape: Shape, rank: int) -> IntArray:
+    """What the rank does in order, by the eight steps of the original."""
+    (f, b, i), (f_up, b_up, i_up) = ([kind_of(s, op) for op in (Op.F, Op.B, Op.I)] for s in shape.stages_of(rank))
+    below = shape.num_ranks - 1 - rank
+    pairs = shape.num_microbatches - 2 * shape.num_ranks + rank + 1
+    main = repeated(([f + OPENS, b_up, f_up + OPENS, b], pairs))
+    if below == 0 and pairs > 0:
+        main[0] = f  # the last rank does not overlap its first two, to save a bubble
     half = (rank + 1) // 2
-    for turn in range(rank + 1):
-        yield INPUT_UP if turn > half or (turn == half and rank % 2 == 1) else BACKWARD_UP
-        yield INPUT_DOWN if turn >= half else BACKWARD_DOWN
-    yield from [WEIGHT, INPUT_DOWN] * below
-    yield from [WEIGHT] * (rank + 1)
+    split = [
+        kind
+        for turn in range(rank + 1)
+        for kind in (i_up if turn > half or (turn == half and rank % 2 == 1) else b_up, i if turn >= half else b)
+    ]
+    return repeated(
+        ([f], 2 * below),
+        ([f, f_up], rank + 1),
+        ([i_up, WEIGHT, f_up], below),
+        (main, 1),
+        ([b_up, f_up + OPENS, b], below),
+        (split, 1),
+        ([WEIGHT, i], below),
+        ([WEIGHT], rank + 1),
+    )
+
+
+def _with_weights(kinds: IntArray) -> IntArray:
+    """Put the n-th I's W where the n-th WEIGHT stands."""
+    inputs = kinds[kinds % NUM_OPS == Op.I]
+    kinds[kinds == WEIGHT] = inputs[inputs >= 0] - Op.I + Op.W
+    return kinds

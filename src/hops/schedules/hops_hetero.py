@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hops.errors import UsageError
 from hops.program.action import Action, Op
-from hops.program.columns import at_least
+from hops.program.builders import at_least
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
@@ -139,7 +139,7 @@ class HopsHeteroAdaptive(Scheduler):
     def next_actions(self, view: View) -> Sequence[Action]:
         key = (view.iteration, view.rank)
         if key not in self._open:
-            self._open[key] = list(self.choice.program.ranks[view.rank])
+            self._open[key] = list(self.choice.program.actions(view.rank))
         ready = set(view.ready())
         for place, action in enumerate(self._open[key][: self.choice.look_ahead + 1]):
             if action in ready and self._fits(key, action, place):
@@ -150,7 +150,7 @@ class HopsHeteroAdaptive(Scheduler):
 
     def _fits(self, key: tuple[int, int], action: Action, place: int) -> bool:
         """Whether memory takes a forward; out of turn, it must leave room for its microbatch in later stages."""
-        limit = self.profile.memory_bytes[key[1]]
+        limit = self.profile.budget_bytes[key[1]]
         if action.op is not Op.F or limit is None:
             return True
         needed = self.profile.activation_bytes[action.stage]

@@ -4,11 +4,12 @@ The order, the warm-up and the limits are those of Megatron-LM core's `get_sched
 `get_pp_rank_microbatches`.
 """
 
-from itertools import chain
+import numpy as np
 
+from hops.arrays import IntArray
 from hops.errors import UsageError
-from hops.program.action import Action, Op
-from hops.program.columns import at_least, column
+from hops.program.action import Op
+from hops.program.builders import at_least, in_order, kind_of
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -48,26 +49,29 @@ class Interleaved1F1B(StaticScheduler):
         return Shape.loop(num_ranks, num_microbatches=num_microbatches, chunks=self.chunks)
 
     def build(self, profile: StageCosts) -> Program:
-        ranks = (self._order(profile.shape, rank) for rank in range(profile.shape.num_ranks))
-        return Program(shape=profile.shape, ranks=tuple(ranks))
+        return in_order(profile.shape, [self._order(profile.shape, rank) for rank in range(profile.shape.num_ranks)])
 
     def _group(self, num_ranks: int) -> int:
         return num_ranks if self.group is None else self.group
 
-    def _order(self, shape: Shape, rank: int) -> tuple[Action, ...]:
+    def _order(self, shape: Shape, rank: int) -> tuple[IntArray, IntArray]:
         group = self._group(shape.num_ranks)
         stages = shape.stages_of(rank)
         forwards = _in_groups(stages, Op.F, shape.num_microbatches, group)
         backwards = _in_groups(stages[::-1], Op.B, shape.num_microbatches, group)
-        wanted = 2 * (shape.num_ranks - 1 - rank) + (self.chunks - 1) * group
-        warmup = min(wanted, len(forwards))
-        steady = len(forwards) - warmup
-        turns = chain.from_iterable(zip(forwards[warmup:], backwards[:steady], strict=True))
-        return (*forwards[:warmup], *turns, *backwards[steady:])
+        total = forwards.shape[1]
+        warmup = min(2 * (shape.num_ranks - 1 - rank) + (self.chunks - 1) * group, total)
+        steady = total - warmup
+        turns = np.stack([forwards[:, warmup:], backwards[:, :steady]], axis=2).reshape(2, 2 * steady)
+        kinds, microbatches = np.concatenate([forwards[:, :warmup], turns, backwards[:, steady:]], axis=1)
+        return kinds, microbatches
 
 
-def _in_groups(stages: tuple[int, ...], op: Op, num_microbatches: int, group: int) -> list[Action]:
-    """The stages in turn, each with one group of microbatches; then the next group."""
-    columns = [column(stage, op, num_microbatches) for stage in stages]
-    starts = range(0, num_microbatches, group)
-    return [action for start in starts for actions in columns for action in actions[start : start + group]]
+def _in_groups(stages: tuple[int, ...], op: Op, num_microbatches: int, group: int) -> IntArray:
+    """The stages in turn, each with one group of microbatches; then the next group. Kinds and microbatches: (2, n)."""
+    kinds = np.array([kind_of(stage, op) for stage in stages])
+    parts = []
+    for start in range(0, num_microbatches, group):
+        numbers = np.arange(start, min(start + group, num_microbatches))
+        parts.append(np.stack([np.repeat(kinds, len(numbers)), np.tile(numbers, len(kinds))]))
+    return np.concatenate(parts, axis=1)

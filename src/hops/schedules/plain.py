@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from hops.arrays import IntArray
 from hops.errors import UsageError
-from hops.program.action import Action, Op
+from hops.program.action import Op
+from hops.program.builders import counted, kind_of, repeated
+from hops.program.lowering import load_program
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -15,12 +18,11 @@ class GPipe(StaticScheduler):
     """All forwards in order, then all backwards in the same order: every rank holds all microbatches at the turn."""
 
     def build(self, profile: StageCosts) -> Program:
-        microbatches = range(profile.shape.num_microbatches)
-        ranks = (
-            tuple(Action(stage, op, microbatch) for op in (Op.F, Op.B) for microbatch in microbatches)
-            for stage in range(profile.shape.num_stages)
+        shape = profile.shape
+        turns = ((Op.F, shape.num_microbatches), (Op.B, shape.num_microbatches))
+        return counted(
+            shape, [repeated(*(([kind_of(stage, op)], m) for op, m in turns)) for stage in range(shape.num_stages)]
         )
-        return Program(shape=profile.shape, ranks=tuple(ranks))
 
 
 @SCHEDULERS.register("1f1b")
@@ -28,18 +30,15 @@ class OneFOneB(StaticScheduler):
     """Stage s of p warms up with p - 1 - s forwards, as in Megatron-LM, so that it holds at most min(p - s, m)."""
 
     def build(self, profile: StageCosts) -> Program:
-        stages = range(profile.shape.num_stages)
-        ranks = tuple(_order(stage, len(stages), profile.shape.num_microbatches) for stage in stages)
-        return Program(shape=profile.shape, ranks=ranks)
+        shape = profile.shape
+        orders = [_one_f_one_b(stage, shape.num_stages, shape.num_microbatches) for stage in range(shape.num_stages)]
+        return counted(shape, orders)
 
 
-def _order(stage: int, num_stages: int, num_microbatches: int) -> tuple[Action, ...]:
+def _one_f_one_b(stage: int, num_stages: int, num_microbatches: int) -> IntArray:
     warmup = min(num_stages - 1 - stage, num_microbatches)
-    forwards = [Action(stage, Op.F, microbatch) for microbatch in range(num_microbatches)]
-    backwards = [Action(stage, Op.B, microbatch) for microbatch in range(num_microbatches)]
-    steady = num_microbatches - warmup
-    turns = (action for pair in zip(forwards[warmup:], backwards[:steady], strict=True) for action in pair)
-    return (*forwards[:warmup], *turns, *backwards[steady:])
+    forward, backward = kind_of(stage, Op.F), kind_of(stage, Op.B)
+    return repeated(([forward], warmup), ([forward, backward], num_microbatches - warmup), ([backward], warmup))
 
 
 @SCHEDULERS.register("program")
@@ -52,7 +51,7 @@ class FromFile(StaticScheduler):
 
     def __init__(self, *, file: str | None = None) -> None:
         self.file = file
-        self._loaded = None if file is None else Program.load(Path(file))
+        self._loaded = None if file is None else load_program(Path(file))
 
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         """Raises UsageError unless there is a program and it is for these numbers."""

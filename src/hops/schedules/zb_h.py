@@ -1,10 +1,13 @@
-"""ZB-H1: 1F1B's order and memory, with weight backwards moved into its bubbles (arXiv 2401.10241, section 2.2)."""
+"""ZB-H1 and ZB-H2: 1F1B's order with weight backwards moved into its bubbles (arXiv 2401.10241, sections 2.2 and 2.3).
 
-from collections.abc import Iterator
+H1 keeps 1F1B's memory; H2 takes about twice as much and has no bubble on equal stages.
+"""
 
+from hops.arrays import IntArray
 from hops.program.action import Op
-from hops.program.columns import weave
+from hops.program.builders import counted, kind_of, repeated
 from hops.program.program import Program
+from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 
@@ -14,22 +17,18 @@ class ZBH1(StaticScheduler):
     """Stage s of p warms up with p - 1 - s forwards, and runs its first W after the I of microbatch s."""
 
     def build(self, profile: StageCosts) -> Program:
-        stages, microbatches = profile.shape.num_stages, profile.shape.num_microbatches
-        ranks = (weave(stage, _zb_h1_ops(stage, stages, microbatches), microbatches) for stage in range(stages))
-        return Program(shape=profile.shape, ranks=tuple(ranks))
+        shape = profile.shape
+        return counted(shape, [_h1(stage, shape) for stage in range(shape.num_stages)])
 
 
-def _zb_h1_ops(stage: int, num_stages: int, num_microbatches: int) -> Iterator[Op]:
-    warmup = min(num_stages - 1 - stage, num_microbatches)
-    late = min(stage, num_microbatches)
-    yield from [Op.F] * warmup
-    for microbatch in range(num_microbatches):
-        if microbatch + warmup < num_microbatches:
-            yield Op.F
-        yield Op.I
-        if microbatch >= late:
-            yield Op.W
-    yield from [Op.W] * late
+def _h1(stage: int, shape: Shape) -> IntArray:
+    size = shape.num_microbatches
+    f, i, w = (kind_of(stage, op) for op in (Op.F, Op.I, Op.W))
+    warmup, late = min(shape.num_stages - 1 - stage, size), min(stage, size)
+    forwards = size - warmup
+    both = min(late, forwards)  # turns with F and without W, then those with both or neither, then the rest
+    middle = ([i], late - both) if late > forwards else ([f, i, w], forwards - both)
+    return repeated(([f], warmup), ([f, i], both), middle, ([i, w], size - max(late, forwards)), ([w], late))
 
 
 @SCHEDULERS.register("zb_h2")
@@ -37,19 +36,15 @@ class ZBH2(StaticScheduler):
     """Stage s of p warms up with 2 (p - s) - 1 forwards, then runs I, W (once 2 s + 1 I's are done) and F in turn."""
 
     def build(self, profile: StageCosts) -> Program:
-        stages, microbatches = profile.shape.num_stages, profile.shape.num_microbatches
-        ranks = (weave(stage, _zb_h2_ops(stage, stages, microbatches), microbatches) for stage in range(stages))
-        return Program(shape=profile.shape, ranks=tuple(ranks))
+        shape = profile.shape
+        return counted(shape, [_h2(stage, shape) for stage in range(shape.num_stages)])
 
 
-def _zb_h2_ops(stage: int, num_stages: int, num_microbatches: int) -> Iterator[Op]:
-    warmup = min(2 * (num_stages - stage) - 1, num_microbatches)
-    late = min(2 * stage, num_microbatches)
-    yield from [Op.F] * warmup
-    for microbatch in range(num_microbatches):
-        yield Op.I
-        if microbatch >= late:
-            yield Op.W
-        if microbatch + warmup < num_microbatches:
-            yield Op.F
-    yield from [Op.W] * late
+def _h2(stage: int, shape: Shape) -> IntArray:
+    size = shape.num_microbatches
+    f, i, w = (kind_of(stage, op) for op in (Op.F, Op.I, Op.W))
+    warmup, late = min(2 * (shape.num_stages - stage) - 1, size), min(2 * stage, size)
+    forwards = size - warmup
+    both = min(late, forwards)  # turns without W and with F, then those with only one of them, then the rest
+    middle = ([i], late - both) if late > forwards else ([i, w, f], forwards - both)
+    return repeated(([f], warmup), ([i, f], both), middle, ([i, w], size - max(late, forwards)), ([w], late))

@@ -5,10 +5,9 @@ the building block gives every action its nominal time, and each rank, unit by u
 that can run and that memory allows, or else a weight backward.
 """
 
-from collections.abc import Iterator
-
+from hops.arrays import IntArray
 from hops.program.action import Action, Op
-from hops.program.columns import column
+from hops.program.builders import counted, first_microbatches, kind_of, repeated
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -28,51 +27,31 @@ class ZBV(StaticScheduler):
         return Shape.v(num_ranks, num_microbatches=num_microbatches)
 
     def build(self, profile: StageCosts) -> Program:
-        ranks = (_order(profile.shape, rank) for rank in range(profile.shape.num_ranks))
-        return Program(shape=profile.shape, ranks=tuple(ranks))
+        shape = profile.shape
+        drawn = max(2 * shape.num_ranks - 1, shape.num_microbatches)
+        program = counted(shape, [_order(shape, rank, drawn) for rank in range(shape.num_ranks)])
+        return program if drawn == shape.num_microbatches else first_microbatches(program)
 
 
-def _order(shape: Shape, rank: int) -> tuple[Action, ...]:
-    drawn = max(2 * shape.num_ranks - 1, shape.num_microbatches)
-    stages = shape.stages_of(rank)
-    queues = {
-        (chunk, op): iter(column(stage, op, drawn)) for chunk, stage in enumerate(stages) for op in (Op.F, Op.I, Op.W)
-    }
-    actions = (next(queues[turn]) for turn in _turns(rank, shape.num_ranks, drawn))
-    return tuple([action for action in actions if action.microbatch < shape.num_microbatches])
-
-
-def _turns(rank: int, num_ranks: int, num_microbatches: int) -> Iterator[tuple[int, Op]]:
-    """(chunk, op) in the order of the rank; each (chunk, op) runs through the microbatches."""
-    below = num_ranks - rank
-    for _ in range(2 * below - 1):
-        yield DOWN, Op.F
-    for _ in range(rank):
-        yield UP, Op.F
-        yield DOWN, Op.F
-    for _ in range(below):
-        yield UP, Op.F
-        yield UP, Op.I
-        yield UP, Op.W
-    started = 2 * below - 1 + rank
-    for microbatch in range(num_microbatches - num_ranks):
-        if started + microbatch < num_microbatches:
-            yield DOWN, Op.F
-        yield DOWN, Op.I
-        yield DOWN, Op.W
-        yield UP, Op.F
-        yield UP, Op.I
-        yield UP, Op.W
-    for _ in range(rank):
-        yield DOWN, Op.I
-        yield UP, Op.I
-    for _ in range(below):
-        yield DOWN, Op.I
-        yield DOWN, Op.W
-    for _ in range(rank):
-        yield UP, Op.W
-    for _ in range(rank):
-        yield DOWN, Op.W
+def _order(shape: Shape, rank: int, size: int) -> IntArray:
+    """A rank's kinds in order; each of them runs through the microbatches."""
+    down, up = shape.stages_of(rank)
+    f, i, w = (kind_of(down, op) for op in (Op.F, Op.I, Op.W))
+    f_up, i_up, w_up = (kind_of(up, op) for op in (Op.F, Op.I, Op.W))
+    below = shape.num_ranks - rank
+    steady = size - shape.num_ranks
+    forwards = min(size - (2 * below - 1 + rank), steady)  # turns of the steady state that still have an F down
+    return repeated(
+        ([f], 2 * below - 1),
+        ([f_up, f], rank),
+        ([f_up, i_up, w_up], below),
+        ([f, i, w, f_up, i_up, w_up], forwards),
+        ([i, w, f_up, i_up, w_up], steady - forwards),
+        ([i, i_up], rank),
+        ([i, w], below),
+        ([w_up], rank),
+        ([w], rank),
+    )
 
 
 PERIOD = 6  # units of time that a rank works on one microbatch
@@ -100,7 +79,7 @@ class VHalf(StaticScheduler):
                 rank.run_one(now)
             now += 1
             left = [rank for rank in left if len(rank.actions) < rank.total]
-        return Program(shape=shape, ranks=tuple(tuple(rank.actions) for rank in ranks))
+        return Program.of(shape, [rank.actions for rank in ranks])
 
 
 def _nominal(num_ranks: int, rank: int) -> tuple[int, int, int, int]:
@@ -127,8 +106,8 @@ class _Rank:
         self.actions: list[Action] = []
         self._size = shape.num_microbatches
         self._nominal = _nominal(shape.num_ranks, rank)
-        self._queues = [column(stage, op, self._size) for stage, op in turns]
-        self._weights = {stage: column(stage, Op.W, self._size) for stage in (down, up)}
+        self._queues = [[Action(stage, op, number) for number in range(self._size)] for stage, op in turns]
+        self._weights = {stage: [Action(stage, Op.W, number) for number in range(self._size)] for stage in (down, up)}
         self._ends = [ends[turn] for turn in turns]
         self._inputs = [
             at_once if down == 0 else ends[down - 1, Op.F],

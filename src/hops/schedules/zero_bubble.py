@@ -9,15 +9,14 @@ from itertools import product
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.errors import UsageError
-from hops.program.action import ACTION_OPS, Op
-from hops.program.coded import IntArray
-from hops.program.columns import at_least, weave
+from hops.program.action import NUM_OPS, Op
+from hops.program.builders import at_least, counted
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.timing.evaluate import durations_ns, hops_ns
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 Ints = Sequence[int] | IntArray
 NO_LIMIT = 1 << 60
@@ -218,11 +217,9 @@ class ZeroBubble(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         """Raises UsageError if a rank's memory does not take one microbatch."""
-        size = profile.shape.num_microbatches
-        ops = [ACTION_OPS[code] for code in self._best_order(profile)]
-        rows = (ops[start : start + 3 * size] for start in range(0, len(ops), 3 * size))
-        ranks = tuple(weave(stage, row, size) for stage, row in enumerate(rows))
-        return Program(shape=profile.shape, ranks=ranks)
+        shape = profile.shape
+        ops = np.array(self._best_order(profile), dtype=np.int64).reshape(shape.num_stages, 3 * shape.num_microbatches)
+        return counted(shape, list(ops + NUM_OPS * np.arange(shape.num_stages)[:, None]))
 
     def _best_order(self, profile: StageCosts) -> list[int]:
         """Op codes of all stages, 3 x microbatches each, of the best variant."""
@@ -246,17 +243,17 @@ class ZeroBubble(StaticScheduler):
     def _columns(self, profile: StageCosts) -> list[list[int]]:
         """What the greedy order takes per stage: times and hops (ns), and limits by count and by bytes."""
         stages = profile.shape.num_stages
-        durations = durations_ns(profile)
-        times = [durations[op :: len(ACTION_OPS)] for op in (Op.F, Op.I, Op.W)]
+        durations = durations_ns(profile).T.tolist()
+        times = [durations[op] for op in (Op.F, Op.I, Op.W)]
         most = stages if self.max_activations is None else self.max_activations
-        memory = [NO_LIMIT if limit is None else min(limit, NO_LIMIT) for limit in profile.memory_bytes]
+        memory = [NO_LIMIT if limit is None else min(limit, NO_LIMIT) for limit in profile.budget_bytes]
         for rank, (needed, limit) in enumerate(zip(profile.activation_bytes, memory, strict=True)):
             if needed > limit:
                 raise UsageError(
                     f"zero_bubble: rank {rank} has {limit} bytes for activations, but one microbatch needs {needed}"
                 )
         whole, kept = list(profile.activation_bytes), list(profile.kept_for_weight_bytes)
-        return [*times, hops_ns(profile), [2 * most] * stages, whole, kept, memory]
+        return [*times, hops_ns(profile).tolist(), [2 * most] * stages, whole, kept, memory]
 
 
 def _twins(variant: Variant) -> list[tuple[int, Variant]]:

@@ -10,9 +10,8 @@ from hops.errors import UsageError
 from hops.program.program import Program
 from hops.schedules.builtins import Contender
 from hops.search.anneal import order_of
-from hops.timing.instance import Instance
 from hops.timing.replay import LOOK_AHEAD, replay
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 DRAWS = 32
 SHORTEST = 0.1  # of the expected time: where the normal noise is cut off
@@ -69,7 +68,7 @@ def choose(
 
     Candidates are the plan with each look-ahead (0: as it stands), and the built-in.
     """
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     draws = [*_draws(instance, noise, seed)]
     candidates = {("plan" if ahead == 0 else f"plan+{ahead}"): (plan, ahead) for ahead in look_aheads}
     if builtin is not None:
@@ -81,11 +80,11 @@ def choose(
 
 def expected_ns(profile: StageCosts, program: Program, noise: Noise, *, seed: int, look_ahead: int = 0) -> float:
     """The mean makespan of one program over DRAWS draws; the same seed gives the same noise to any program."""
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     return _mean(instance, program, look_ahead, [*_draws(instance, noise, seed)])
 
 
-def _draws(instance: Instance, noise: Noise, seed: int) -> Iterator[FloatArray]:
+def _draws(instance: CostArrays, noise: Noise, seed: int) -> Iterator[FloatArray]:
     """Durations in ns, shape (stages, 4, microbatches)."""
     shape = (*instance.times.shape, instance.size)
     for number in range(DRAWS):
@@ -96,9 +95,9 @@ def _draws(instance: Instance, noise: Noise, seed: int) -> Iterator[FloatArray]:
         yield durations
 
 
-def _mean(instance: Instance, program: Program, look_ahead: int, draws: list[FloatArray]) -> float:
+def _mean(instance: CostArrays, program: Program, look_ahead: int, draws: list[FloatArray]) -> float:
     kinds = np.zeros((instance.num_ranks, instance.longest_rank), dtype=np.int64)
     length = np.zeros(instance.num_ranks, dtype=np.int64)
     order_of(program, kinds, length)
-    rest = instance.arrays[2:]
+    rest = instance[2:]
     return float(np.mean([replay.fast(instance.size, draw, *rest, kinds, length, look_ahead) for draw in draws]))

@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.bounds.lower_bound import Bound, bound_of, tails
 from hops.compiled import available
 from hops.program.action import Op
-from hops.program.coded import IntArray
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.builtins import Contender, contenders
 from hops.search.anneal import anneal, order_of, program_of
 from hops.search.starts import first_policies, refined, tune
 from hops.timing.evaluate import evaluate
-from hops.timing.instance import UNLIMITED, Instance
 from hops.timing.list_schedule import decode
-from hops.timing.stage_costs import StageCosts
+from hops.timing.stage_costs import UNLIMITED, CostArrays, StageCosts, cost_arrays
+from hops.units import NS_PER_S
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
 DECODE_WORK = 4.5  # what decoding an action costs, in actions timed
@@ -75,7 +75,7 @@ def iterations_for(budget_s: float, profile: StageCosts) -> int:
     stages, size = profile.shape.num_stages, profile.shape.num_microbatches
     actions = 3 * stages * size
     rate = NS_PER_ACTION if available() else NS_PER_ACTION_PLAIN
-    left_ns = budget_s * 1e9 - actions * NS_PER_BUILTIN_ACTION
+    left_ns = budget_s * NS_PER_S - actions * NS_PER_BUILTIN_ACTION
     return max(0, int(left_ns / (rate * actions)))
 
 
@@ -90,7 +90,7 @@ def search(profile: StageCosts, *, iterations: int, seed: int = 0) -> Result:
 
     Raises DoesNotFitError if one microbatch does not fit.
     """
-    instance = Instance.of(profile)
+    instance = cost_arrays(profile)
     bound = bound_of(instance)
     makespans, best_builtin = contenders(profile)
     goal = int(bound.value_ns * (1 + MET))
@@ -126,7 +126,7 @@ def warm_up() -> None:
 class _Search:
     """The best order so far, and the steps that improve it."""
 
-    def __init__(self, instance: Instance, goal: int, seed: int) -> None:
+    def __init__(self, instance: CostArrays, goal: int, seed: int) -> None:
         self.instance = instance
         self.goal = goal
         self.state = seed % STATES + 1
@@ -169,13 +169,13 @@ class _Search:
         return [distinct[makespan] for makespan in sorted(distinct) if makespan < UNLIMITED]
 
     def _decode(self, policy: IntArray) -> int:
-        makespan = int(decode.fast(*self.instance.arrays, policy, self._kinds, self._length))
+        makespan = int(decode.fast(*self.instance, policy, self._kinds, self._length))
         self._keep(makespan, "start")
         return makespan
 
     def _tune(self, policy: IntArray, heat: float, tries: int) -> None:
         makespan = tune.fast(
-            *self.instance.arrays,
+            *self.instance,
             self.goal,
             tries,
             int(TUNE_THRESHOLD * heat * self.mean_action),
@@ -189,7 +189,7 @@ class _Search:
     def _anneal(self, heat: float, work: int) -> None:
         """From what the last step left in the scratch order."""
         makespan = anneal.fast(
-            *self.instance.arrays,
+            *self.instance,
             *self.tails,
             self.goal,
             work,
@@ -232,5 +232,5 @@ def search_report(name: str, result: Result, search_ms: float) -> dict[str, Any]
             for builtin, makespan in certificate.builtins_ns.items()
         },
         "search_ms": search_ms,
-        "program": [[str(action) for action in actions] for actions in result.program.ranks],
+        "program": [[*map(str, result.program.rank(rank))] for rank in range(result.program.num_ranks)],
     }

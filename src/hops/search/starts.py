@@ -6,18 +6,18 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.program.action import Op
-from hops.program.coded import IntArray
 from hops.timing.critical_path import advance, below
-from hops.timing.instance import UNLIMITED, Instance
 from hops.timing.list_schedule import Rule, decode
+from hops.timing.stage_costs import UNLIMITED, CostArrays
 
 SHARES = (1.0, 0.5, 0.0, 1.5)  # of the W that fill a stage's drain
 PATIENT = 100  # run a W only if it ends before the next known arrival
 
 
-def in_flight_targets(instance: Instance) -> list[IntArray]:
+def in_flight_targets(instance: CostArrays) -> list[IntArray]:
     """Per rule, one value per stage: 1F1B (p - s); 2 (p - s) - 1; Little's law; Little's law times 1.5; no limit.
 
     Little's law: microbatches in flight = throughput x time in flight; throughput is that of the slowest rank, time in
@@ -36,7 +36,7 @@ def in_flight_targets(instance: Instance) -> list[IntArray]:
     return [np.clip(target, 1, size) for target in targets]
 
 
-def drain_splits(instance: Instance) -> IntArray:
+def drain_splits(instance: CostArrays) -> IntArray:
     """Per stage, how many W fill the time that the last gradient takes from there to stage 0; none on stage 0."""
     times = instance.times
     way = np.zeros(instance.num_stages, dtype=np.int64)
@@ -46,7 +46,7 @@ def drain_splits(instance: Instance) -> IntArray:
     return splits
 
 
-def has_slack(instance: Instance) -> NDArray[np.bool_]:
+def has_slack(instance: CostArrays) -> NDArray[np.bool_]:
     """Per stage, whether its rank could split every backward and still be no slower than the slowest that fuses."""
     times = instance.times
     fused, split = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
@@ -56,7 +56,7 @@ def has_slack(instance: Instance) -> NDArray[np.bool_]:
     return slack
 
 
-def first_policies(instance: Instance) -> Iterator[IntArray]:
+def first_policies(instance: CostArrays) -> Iterator[IntArray]:
     """Policies, shape (rules, stages): every in-flight target with every share of split W, forwards first or last."""
     size = instance.size
     drain = drain_splits(instance)
@@ -82,7 +82,7 @@ def refined(policy: IntArray) -> Iterator[IntArray]:
         yield other
 
 
-def _cheaper_backward(instance: Instance) -> IntArray:
+def _cheaper_backward(instance: CostArrays) -> IntArray:
     times = instance.times
     cheaper: IntArray = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
     return cheaper

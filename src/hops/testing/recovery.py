@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.distributions import generator
 from hops.faults.models import FaultModel, Window
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES, RecoveryPolicy, Situation, Unit
 from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines
@@ -84,7 +84,7 @@ class RecoveryConformance:
     def _live(self, plan: FleetPlan) -> Trajectory:
         made = self._made()
         rng = generator(0, "conformance")
-        return FleetMachine(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng).run()
+        return simulate_fleet(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng)
 
     def _plan(self, seed: int) -> FleetPlan:
         """Stops at random, often several at once."""

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
 from hops.hardware.network import Network
+from hops.program.lowering import check
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import Scheduler, StaticScheduler
@@ -55,18 +56,18 @@ class SchedulerConformance(ABC):
     @at_every_size
     def test_runs_every_action_once_without_a_stall(self, num_ranks: int, num_microbatches: int) -> None:
         profile = StageCosts.uniform(self._shape(num_ranks, num_microbatches))
-        program_from_trace(self._run(profile)).check()
+        check(program_from_trace(self._run(profile)))
 
     @at_every_size
     def test_runs_unequal_stages_with_messages(self, num_ranks: int, num_microbatches: int) -> None:
         profile = unequal(self._shape(num_ranks, num_microbatches))
-        program_from_trace(self._run(profile)).check()
+        check(program_from_trace(self._run(profile)))
 
     @at_every_size
     def test_every_iteration_is_complete(self, num_ranks: int, num_microbatches: int) -> None:
         trace = self._run(unequal(self._shape(num_ranks, num_microbatches)), iterations=3)
         for iteration in range(3):
-            program_from_trace(trace, iteration=iteration).check()
+            check(program_from_trace(trace, iteration=iteration))
 
     @at_every_size
     def test_same_profile_gives_the_same_trace(self, num_ranks: int, num_microbatches: int) -> None:
@@ -88,7 +89,7 @@ class SchedulerConformance(ABC):
             pytest.skip("it does not promise to heed memory limits")
         shape = self._shape(num_ranks, num_microbatches)
         limits = tuple(2 + 3 * (rank % 2) for rank in range(num_ranks))
-        profile = replace(unequal(shape), memory_bytes=limits)
+        profile = replace(unequal(shape), budget_bytes=limits)
         peaks = evaluate(program_from_trace(self._run(profile)), profile).peak_bytes
         for rank, (peak, limit) in enumerate(zip(peaks, limits, strict=True)):
             assert peak <= limit, f"rank {rank} takes {peak} bytes of {limit}"
@@ -99,7 +100,7 @@ class SchedulerConformance(ABC):
         if not isinstance(scheduler, StaticScheduler):
             pytest.skip("it decides during the run")
         program = scheduler.build(unequal(self._shape(num_ranks, num_microbatches)))
-        program.check()
+        check(program)
         assert Program.parse(str(program)) == program, "the program's text does not read back as the program"
 
     def _arranges(self, num_ranks: int, num_microbatches: int) -> bool:
@@ -116,7 +117,7 @@ class SchedulerConformance(ABC):
 
     def _run(self, profile: StageCosts, *, iterations: int = 1) -> Trace:
         """What a new scheduler does in the engine, asked rank by rank as a policy."""
-        costs = FixedCosts(
+        costs = TableCosts.of(
             forward_s=profile.forward_s,
             input_backward_s=profile.input_backward_s,
             weight_backward_s=profile.weight_backward_s,

@@ -1,7 +1,7 @@
 """The critical path of a timed order: a chain of actions without slack that ends with the makespan."""
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
 
 
 @kernel
@@ -16,7 +16,7 @@ def below(state: int, bound: int) -> int:
     return (state >> 4) % bound
 
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
 
 @kernel

@@ -5,17 +5,13 @@ It agrees to the nanosecond with the engine on a network of latencies. Blocking 
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
-import numpy as np
-
-from hops.program.action import Op
-from hops.program.coded import NUM_OPS, Coded, IntArray
+from hops.arrays import IntArray
+from hops.program.lowering import lower
 from hops.program.program import Program
-from hops.timing.longest_path import arrange
-from hops.timing.stage_costs import StageCosts
-
-NS_PER_S = 1e9
+from hops.timing.longest_path import ActionTimes, start_times
+from hops.timing.memory_peaks import memory_peaks
+from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +53,7 @@ class Evaluation:
 
 
 def evaluate(program: Program, profile: StageCosts) -> Evaluation:
-    """Run a checked program with the profile's times, each rounded to nanoseconds.
+    """Run a program with the profile's times, each rounded to nanoseconds.
 
     Overlapped messages arrive one hop after their action's end. With `profile.blocking`, a rank is busy for a hop after
     each action that sends and for a hop before each that takes; a send and the taking that follows it run at once, as
@@ -65,56 +61,16 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
     equal times, and a lower bound of it on others; that of other orders is an estimate, and says nothing about orders
     that stall with blocking messages.
 
-    Raises ProgramError if the program deadlocks.
+    Raises ProgramError if it cannot run (see `lower`).
     """
-    coded = Coded.of(program.shape, program.ranks, program.pairs)
-    duration = durations_ns(profile)
-    order = arrange(coded, duration, hops_ns(profile), blocking=profile.blocking)
-    if order.position != coded.first[1:].tolist():
-        program.check()
-    start = order.start
-    end = start + np.array(duration, dtype=np.int64)[coded.kind]
-    in_flight, in_bytes = peaks(coded, profile)
+    low = lower(program)
+    durations = durations_ns(profile).reshape(-1)
+    times = ActionTimes.of_kinds(program, durations, hops_ns(profile), blocking=profile.blocking)
+    start = start_times(low, times)
+    peaks = memory_peaks(program, profile)
     return Evaluation(
-        start_ns=coded.split(start), end_ns=coded.split(end), peak_in_flight=in_flight, peak_bytes=in_bytes
+        start_ns=program.split(start),
+        end_ns=program.split(start + times.duration),
+        peak_in_flight=peaks.in_flight,
+        peak_bytes=peaks.activation_bytes,
     )
-
-
-def durations_ns(profile: StageCosts) -> list[int]:
-    """Integer nanoseconds per kind (stage * 4 + op)."""
-    columns = (profile.forward_s, profile.fused_backward_s, profile.input_backward_s, profile.weight_backward_s)
-    return [_ns(seconds) for stage in zip(*columns, strict=True) for seconds in stage]
-
-
-def hops_ns(profile: StageCosts) -> list[int]:
-    """Integer nanoseconds per pair of neighbouring stages."""
-    return [_ns(seconds) for seconds in profile.hop_s]
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * NS_PER_S)
-
-
-def peaks(coded: Coded, profile: StageCosts) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Most microbatches in flight, and most bytes of activations, per rank.
-
-    A rank runs one action at a time, so that what it holds while one runs follows from the order alone.
-    """
-    count = np.zeros((profile.shape.num_stages, NUM_OPS), dtype=np.int64)
-    count[:, [Op.B, Op.W]] = 1
-    freed = np.zeros_like(count)
-    whole, kept = np.array(profile.activation_bytes), np.array(profile.kept_for_weight_bytes)
-    freed[:, Op.B], freed[:, Op.I], freed[:, Op.W] = whole, whole - kept, kept
-    is_forward = coded.op == Op.F
-    started = (is_forward.astype(np.int64), np.where(is_forward, whole[coded.stage], 0))
-    ended = (count.reshape(-1)[coded.kind], freed.reshape(-1)[coded.kind])
-    most = (_most(gain, loss, coded) for gain, loss in zip(started, ended, strict=True))
-    in_flight, in_bytes = most
-    return in_flight, in_bytes
-
-
-def _most(gain: IntArray, loss: IntArray, coded: Coded) -> tuple[int, ...]:
-    held = np.cumsum(gain - loss) + loss  # while the action runs
-    before = np.concatenate([[0], np.cumsum(gain - loss)])
-    bounds = pairwise(coded.first.tolist())
-    return tuple(int(held[a:b].max() - before[a]) if b > a else 0 for a, b in bounds)

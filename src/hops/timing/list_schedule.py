@@ -4,9 +4,9 @@ from enum import IntEnum
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
-from hops.timing.instance import UNLIMITED
+from hops.timing.stage_costs import UNLIMITED
 
 
 class Rule(IntEnum):

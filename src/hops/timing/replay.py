@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.distributions import FloatArray
-from hops.program.coded import IntArray
 
 LOOK_AHEAD = 24  # places past the first open one in which a rank looks for something it could run
 NONE = -1

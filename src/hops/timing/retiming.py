@@ -4,11 +4,11 @@ An order is one row of kinds (stage * 4 + op) per rank. Microbatches are implied
 and so is the j-th backward; taking turns loses nothing, because microbatches are alike.
 """
 
-# ruff: noqa: ARG001 (every kernel takes what Instance.arrays gives)
+# ruff: noqa: ARG001 (every kernel takes the CostArrays)
 
+from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.coded import IntArray
-from hops.timing.instance import UNLIMITED
+from hops.timing.stage_costs import UNLIMITED
 
 
 @kernel

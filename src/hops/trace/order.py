@@ -1,17 +1,19 @@
 """The order of compute actions in a trace as a program, whoever decided it: a policy, or a real run."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hops.errors import TraceError
-from hops.program.action import Action, Op
+from hops.program.action import NUM_OPS, Op
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.trace.trace import Stream, Trace
 
 
 def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program:
-    """Every rank's actions in order of their start.
+    """Every rank's actions in order of their start; rows that bear their own rank as peer are pairs, two by two.
 
     Args:
         trace: simulated or measured.
@@ -29,13 +31,34 @@ def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program
     chosen = numbers[0] if iteration is None else iteration
     rows = trace.where(is_action & (trace.iteration == chosen))
     shape = Shape(num_microbatches=trace.meta.num_microbatches, rank_of_stage=trace.meta.rank_of_stage)
-    return Program(shape=shape, ranks=tuple(_actions(rows, rank) for rank in range(shape.num_ranks)))
+    order = np.argsort(rows.rank, kind="stable")
+    rank, stage, op, microbatch, peer = (
+        column[order].astype(np.int64) for column in (rows.rank, rows.stage, rows.op, rows.microbatch, rows.peer)
+    )
+    paired = peer == rank
+    opens = np.zeros(len(rank), dtype=np.bool_)
+    opens[:-1] = paired[:-1] & paired[1:] & (op[:-1] == Op.F) & (op[1:] != Op.F) & (rank[:-1] == rank[1:])
+    return Program(
+        shape=shape,
+        stage=stage,
+        op=op,
+        microbatch=microbatch,
+        step=np.arange(len(rank)) - np.concatenate([[0], np.cumsum(opens)[:-1]]).astype(np.int64),
+        first=np.searchsorted(rank, np.arange(shape.num_ranks + 1)),
+    )
 
 
-def _actions(rows: Trace, rank: int) -> tuple[Action, ...]:
-    of_rank = rows.rank == rank
-    columns = (column[of_rank].tolist() for column in (rows.stage, rows.op, rows.microbatch))
-    return tuple(Action(stage, Op(op), microbatch) for stage, op, microbatch in zip(*columns, strict=True))
+def with_pairs(trace: Trace, program: Program) -> Trace:
+    """The trace of a program, whose pairs bear their own rank as peer."""
+    closes = np.flatnonzero(program.closes_pair)
+    if not len(closes):
+        return trace
+    paired = np.concatenate([closes, closes - 1])
+    size = program.shape.num_microbatches
+    keys = program.kind[paired] * size + program.microbatch[paired]
+    kind = trace.stage.astype(np.int64) * NUM_OPS + trace.op
+    mine = (trace.stream == Stream.COMPUTE) & (trace.op <= Op.W) & np.isin(kind * size + trace.microbatch, keys)
+    return replace(trace, peer=np.where(mine, trace.rank, trace.peer).astype(trace.peer.dtype))
 
 
 FORWARD, BACKWARD = 0, 1  # the two directions in which data travels along the stages

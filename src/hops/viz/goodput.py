@@ -11,7 +11,7 @@ from hops.fleet.checkpoint_sweep import IntervalSweep
 from hops.fleet.result import GoodputSummary
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
-from hops.units import format_time
+from hops.units import NS_PER_S, format_time
 from hops.viz.canvas import picture
 from hops.viz.style import ALERT, BUSY, INK, MESSAGE, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT, PartStyle
 
@@ -85,7 +85,7 @@ def _so_far(story: Trajectory, times: FloatArray, cause: TimeUse) -> FloatArray:
 
 def _by_cause(axes: "Axes", stories: Sequence[Trajectory]) -> None:
     hours = {
-        cause: np.asarray([story.spent_ns[cause] for story in stories]) / 1e9 / _HOUR_S
+        cause: np.asarray([story.spent_ns[cause] for story in stories]) / NS_PER_S / _HOUR_S
         for cause in PARTS
         if any(story.spent_ns[cause] for story in stories)
     }

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ruamel.yaml import YAML
 
-from hops.build.build import LinkBenchmark, RunInputs
+from hops.build.setup import LinkBenchmark, RunInputs
 from hops.errors import TraceError
 from hops.importers.megatron.launch import read_launch
 from hops.importers.megatron.spec import spec_text

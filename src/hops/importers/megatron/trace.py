@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.errors import HopsError, TraceError
 from hops.importers.assemble import Origin, assemble, each_once
 from hops.importers.base import IMPORTERS, Imported, Importer

@@ -1,4 +1,4 @@
-"""What is broken at a moment of a life: which faults last in which copy, and which devices are down until when."""
+"""What is broken as time goes on: which faults last in which copy, and which devices are down until when."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -7,12 +7,12 @@ from dataclasses import replace
 from hops.faults.plan import Fault, FaultKind
 from hops.fleet.fleet import Fleet, FleetFault, FleetPlan
 from hops.fleet.recovery.base import Unit
+from hops.fleet.state import NEVER, Stop
 
-_NEVER = 1 << 62
 Uses = Callable[[Unit], bool]
 
 
-class Breakage:
+class FaultTimeline:
     """Goes through a plan in order of time.
 
     Stops are told from all other faults, which last and slow their copy down. With `awaits_return` stops are such
@@ -20,7 +20,6 @@ class Breakage:
     """
 
     def __init__(self, plan: FleetPlan, fleet: Fleet, *, end_ns: int, awaits_return: bool) -> None:
-        self.back_ns: dict[Unit, int] = {}
         self.lasting: dict[int, list[Fault]] = {}  # by copy, those that last now
         self.changes = 0  # how often that changed
         self._devices = fleet.devices
@@ -28,6 +27,8 @@ class Breakage:
         self._stops: list[tuple[int, Unit, FleetFault]] = []
         self._others: list[tuple[int, int, Fault]] = []  # start, copy, fault
         for each in plan:
+            if each.fault.kind.of_job:
+                continue
             fault = replace(each.fault, end_ns=max(each.fault.start_ns + 1, min(each.fault.end_ns, end_ns)))
             if fault.kind is FaultKind.STOP and not awaits_return:
                 unit = Unit(each.replica, places[fault.target])
@@ -38,17 +39,18 @@ class Breakage:
         for _, copy, fault in reversed(self._others):
             self._coming[copy].append(fault)
         self._next_stop = self._next_other = 0
+        self._first_end_ns = NEVER  # of what lasts
         self._passed: set[int] = set()  # stops after the next one that nobody noticed
 
-    def advance(self, now_ns: int) -> list[tuple[Unit, Fault]]:
+    def advance(self, now_ns: int) -> tuple[Stop, ...]:
         """Let everything happen up to now; returns the stops among it."""
         self.settle(now_ns)
-        struck = []
+        stops = []
         while self._next_stop < len(self._stops) and self._stops[self._next_stop][0] <= now_ns:
             if self._next_stop not in self._passed:
-                struck.append(self._stop(self._next_stop))
+                stops.append(self._stop(self._next_stop))
             self._next_stop += 1
-        return struck
+        return tuple(stops)
 
     def settle(self, now_ns: int) -> None:
         """Let everything but stops happen up to now."""
@@ -59,28 +61,30 @@ class Breakage:
             self._coming[copy].pop()
             if fault.end_ns > now_ns:
                 self.lasting.setdefault(copy, []).append(fault)
+                self._first_end_ns = min(self._first_end_ns, fault.end_ns)
                 self.changes += 1
 
-    def pass_by(self, now_ns: int, uses: Uses) -> None:
+    def pass_by(self, now_ns: int, uses: Uses) -> tuple[Stop, ...]:
         """Let units stop up to now that are not used: nobody notices, but they are down."""
+        stops = []
         for index in range(self._next_stop, len(self._stops)):
             start, unit, _ = self._stops[index]
             if start > now_ns:
-                return
+                break
             if index not in self._passed and not uses(unit):
                 self._passed.add(index)
-                self._stop(index)
+                stops.append(self._stop(index))
+        return tuple(stops)
 
     def replace_links(self, copies: Iterable[int]) -> None:
         """Links that are down in these copies are replaced."""
         for copy in copies:
             self._keep(copy, [each for each in self.lasting.get(copy, ()) if each.kind is not FaultKind.LINK_DOWN])
 
-    def _stop(self, index: int) -> tuple[Unit, Fault]:
+    def _stop(self, index: int) -> Stop:
         _, unit, found = self._stops[index]
-        self.back_ns[unit] = max(found.fault.end_ns, self.back_ns.get(unit, 0))
         self._replaced(unit)
-        return unit, found.fault
+        return Stop(unit=unit, back_ns=found.fault.end_ns, what=_named(found.fault))
 
     def next_stop_ns(self, uses: Uses) -> int:
         """When a unit that is used stops next."""
@@ -88,14 +92,16 @@ class Breakage:
             start, unit, _ = self._stops[index]
             if index not in self._passed and uses(unit):
                 return start
-        return _NEVER
+        return NEVER
 
-    def next_other_ns(self, runs: Callable[[int], bool]) -> int:
-        """When anything else begins or ends next in a copy that runs."""
-        ends = (fault.end_ns for copy, faults in self.lasting.items() if runs(copy) for fault in faults)
+    def next_other_ns(self, dropped: frozenset[int]) -> int:
+        """When anything else begins or ends next in a copy that is not dropped."""
         coming = (self._others[index] for index in range(self._next_other, len(self._others)))
-        starts = (start for start, copy, _ in coming if runs(copy))
-        return min(next(starts, _NEVER), min(ends, default=_NEVER))
+        first_ns = next((start for start, copy, _ in coming if copy not in dropped), NEVER)
+        if not dropped:
+            return min(first_ns, self._first_end_ns)
+        ends = (fault.end_ns for copy, faults in self.lasting.items() if copy not in dropped for fault in faults)
+        return min(first_ns, min(ends, default=NEVER))
 
     def changing(self, from_ns: int, until_ns: int) -> list[int]:
         """Copies in which something other than a stop begins, ends or blocks all messages in this time."""
@@ -110,6 +116,10 @@ class Breakage:
             found.add(copy)
         return sorted(found)
 
+    def lasting_in(self, copy: int) -> tuple[Fault, ...]:
+        """Faults of a copy that last now, but for stops."""
+        return tuple(self.lasting[copy]) if copy in self.lasting else ()
+
     def from_now(self, copy: int, now_ns: int) -> tuple[Fault, ...]:
         """Faults of a copy that last or are to come, with times counted from now."""
         faults = [*self.lasting.get(copy, ()), *reversed(self._coming[copy])]
@@ -118,6 +128,8 @@ class Breakage:
         )
 
     def _end_lasting(self, now_ns: int) -> None:
+        if now_ns < self._first_end_ns:
+            return
         for copy in list(self.lasting):
             self._keep(copy, [fault for fault in self.lasting[copy] if fault.end_ns > now_ns])
 
@@ -135,6 +147,14 @@ class Breakage:
         self.lasting[copy] = faults
         if not faults:
             del self.lasting[copy]
+        ends = (fault.end_ns for each in self.lasting.values() for fault in each)
+        self._first_end_ns = min(ends, default=NEVER)
+
+
+def _named(fault: Fault) -> str:
+    """What kind of thing broke: the first word of its cause, such as host."""
+    words = fault.cause.split()
+    return words[0] if words else "device"
 
 
 def blocks(fault: Fault) -> bool:
