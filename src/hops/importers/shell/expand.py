@@ -5,21 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hops.errors import UsageError
-from hops.importers.shell import patterns
 from hops.importers.shell.arithmetic import Arithmetic, ArithmeticFault
 from hops.importers.shell.grammar import line_of, parse, source
+from hops.importers.shell.parameters import braced
+from hops.importers.shell.pieces import EXPANSIONS, UNQUOTED, decoded, lead, protected
 from hops.importers.shell.state import Knowledge, State
 from hops.importers.shell.values import Array, Unknown, Value, is_known
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_PARAMETER = re.compile(r"(?P<sign>[!#]?)(?P<name>[A-Za-z_]\w*|\d+|[@*#?$!-])(?:\[(?P<index>[^]]*)\])?", re.DOTALL)
-_OPERATORS = (":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "?", "+", "#", "%", "/", "^",
-              ",", ":", "@")  # fmt: skip
-_EXPANSIONS = {"simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"}
 _IN_QUOTES = re.compile(r"\\([\\\"$`])|\\\n")
-_UNQUOTED = re.compile(r"\\(.)|\\\n", re.DOTALL)
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "e": "\x1b"}
 _MAX_RANGE = 1000
 
@@ -63,7 +59,7 @@ class Expander:
 
     def __init__(self, knowledge: Knowledge, where: str, substitute: Callable[["Node"], str]) -> None:
         self.state = State()
-        self._knowledge = knowledge
+        self.knowledge = knowledge
         self._substitute = substitute
         self.where = where
 
@@ -79,7 +75,7 @@ class Expander:
 
     def heredoc(self, body: str) -> str:
         """The text of a here-document whose end is not quoted."""
-        return self.inside(_protected(body)).replace("\ue000", '"')
+        return self.inside(protected(body)).replace("\ue000", '"')
 
     def inside(self, text: str) -> str:
         """Text as between double quotes."""
@@ -101,7 +97,7 @@ class Expander:
             return value
 
         def put(name: str, value: str) -> None:
-            self._put(name, value, line)
+            self.put(name, value, line)
 
         if not is_known(text):
             return next(each for each in text if not is_known(each))
@@ -116,11 +112,11 @@ class Expander:
         """What a variable holds; of one that is not set, a mark."""
         if name in self.state.variables:
             return self.state.variables[name]
-        stated = self._knowledge.given_value(name)
-        return self._knowledge.unset(name) if stated is None else stated
+        stated = self.knowledge.given_value(name)
+        return self.knowledge.unset(name) if stated is None else stated
 
     def settled(self, text: str) -> str:
-        return self._knowledge.unknowns.settled(text)
+        return self.knowledge.unknowns.settled(text)
 
     # -- words
 
@@ -143,7 +139,7 @@ class Expander:
                     out.add(piece)
                 else:
                     self._spread(out, piece)
-        elif kind in _EXPANSIONS:
+        elif kind in EXPANSIONS:
             found = self._expansion(node)
             for number, text in enumerate(found):
                 if number:
@@ -164,7 +160,7 @@ class Expander:
         elif kind in {"extglob_pattern", "regex"}:
             out.add(self.inside(source(node)))
         else:
-            out.add(_UNQUOTED.sub(lambda found: found[1] or "", source(node)))
+            out.add(UNQUOTED.sub(lambda found: found[1] or "", source(node)))
 
     def _spread(self, out: Fields, node: "Node") -> None:
         """An expansion between quotes: "$@" and "${A[@]}" become a word each."""
@@ -185,15 +181,15 @@ class Expander:
         raw = source(node).encode("utf-8", "surrogateescape")
         at, base = 1, node.start_byte
         for child in node.children[1:-1]:
-            if child.type not in _EXPANSIONS:
+            if child.type not in EXPANSIONS:
                 continue
-            start = child.start_byte - base + _lead(child)
+            start = child.start_byte - base + lead(child)
             if start > at:
-                yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:start]))
+                yield _IN_QUOTES.sub(lambda found: found[1] or "", decoded(raw[at:start]))
             yield child
             at = child.end_byte - base
         if len(raw) - 1 > at:
-            yield _IN_QUOTES.sub(lambda found: found[1] or "", _decoded(raw[at:-1]))
+            yield _IN_QUOTES.sub(lambda found: found[1] or "", decoded(raw[at:-1]))
 
     def _braces(self, node: "Node") -> list[str]:
         ends = re.fullmatch(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}", source(node))
@@ -207,21 +203,21 @@ class Expander:
 
     def _expansion(self, node: "Node") -> list[str]:
         line = line_of(node)
-        self._knowledge.step(f"{self.where}:{line}")
-        text = source(node)[_lead(node) :]
+        self.knowledge.step(f"{self.where}:{line}")
+        text = source(node)[lead(node) :]
         sums = text.startswith("$((") and text.endswith("))")  # in some places the parser sees a subshell in it
         if node.type == "command_substitution" and not sums:
             return [self._substitute(node)]
         if node.type in {"arithmetic_expansion", "command_substitution"}:
             inner = text[3:-2] if text.startswith("$((") else text[2:-1]
-            return [self.arithmetic(self.inside(_protected(inner)), line)]
+            return [self.arithmetic(self.inside(protected(inner)), line)]
         if node.type == "process_substitution":
-            return [self._knowledge.unknowns.mark(Unknown(why=f"is a file that the script makes (line {line})"))]
+            return [self.knowledge.unknowns.mark(Unknown(why=f"is a file that the script makes (line {line})"))]
         if node.type == "simple_expansion":
-            return self._parameter(text[1:], None, line)
-        return self._braced(node, text[2:-1], line)
+            return self.parameter(text[1:], None, line)
+        return braced(self, node, text[2:-1], line)
 
-    def _parameter(self, name: str, index: str | None, line: int) -> list[str]:
+    def parameter(self, name: str, index: str | None, line: int) -> list[str]:
         """The texts of `$name` or `${name[index]}`: several for arguments and whole arrays."""
         arguments = self.state.arguments
         if name in {"@", "*"}:
@@ -233,10 +229,10 @@ class Expander:
         if name.isdigit():
             if int(name) <= len(arguments):
                 return [arguments[int(name) - 1]]
-            return [self._knowledge.unknowns.mark(
+            return [self.knowledge.unknowns.mark(
                 Unknown(why="is an argument of the script, which is not given", name=name, unset=True))]  # fmt: skip
         if not (name[0].isalpha() or name[0] == "_"):
-            return [self._knowledge.unknowns.mark(Unknown(why=f"is known only when it runs (line {line})"))]
+            return [self.knowledge.unknowns.mark(Unknown(why=f"is known only when it runs (line {line})"))]
         value = self.value(name)
         if index is None:
             index = "0"
@@ -244,9 +240,9 @@ class Expander:
             return [value] if index in {"0", "@", "*"} else [""]
         if index in {"@", "*"}:
             return value.texts()
-        return [value.items.get(self._index(value, index, line), "")]
+        return [value.items.get(self.index(value, index, line), "")]
 
-    def _index(self, value: Array, index: str, line: int) -> str:
+    def index(self, value: Array, index: str, line: int) -> str:
         index = self.inside(index).strip("\"'")
         if value.named:
             return index
@@ -254,179 +250,25 @@ class Expander:
         behind = max(map(int, value.items), default=-1) + 1
         return str(behind + int(found)) if found.startswith("-") and found[1:].isdigit() else found
 
-    def _braced(self, node: "Node", inner: str, line: int) -> list[str]:
-        head = _PARAMETER.match(inner)
-        if inner in {"#", "?", "$", "!", "-"}:
-            return self._parameter(inner, None, line)
-        if head is None:
-            raise UsageError(f"{self.where}:{line}: ${{{inner[:40]}}}: expected a variable's name after ${{")
-        sign, name, index = head["sign"], head["name"], head["index"]
-        rest = inner[head.end() :]
-        if sign == "#" and not rest:
-            return [self._length(name, index, line)]
-        if sign == "!":
-            value = self.value(name)
-            if index in {"@", "*"}:
-                return value.indices() if isinstance(value, Array) else ["0"]
-            target = self._parameter(name, index, line)[0]
-            if not is_known(target):
-                return [target]
-            name, index = target, None
-            if not re.fullmatch(r"[A-Za-z_]\w*|\d+", name):
-                return [""]
-        texts = self._parameter(name, index, line)
-        if not rest:
-            return texts
-        operator = next((each for each in _OPERATORS if rest.startswith(each)), "")
-        if not operator:
-            raise UsageError(f"{self.where}:{line}: ${{{inner[:40]}}}: {rest[:10]!r} is no operator that is understood")
-        return self._operated(node, name, texts, operator, rest[len(operator) :], line, whole=index in {"@", "*"})
-
-    def _length(self, name: str, index: str | None, line: int) -> str:
-        texts = self._parameter(name, index, line)
-        if name in {"@", "*"} or index in {"@", "*"}:
-            unknown = [text for text in texts if not is_known(self.settled(text))]
-            return unknown[0] if unknown else str(len([text for text in texts if text != "" or len(texts) > 1]))
-        text = self.settled(texts[0]) if texts else ""
-        return text if not is_known(text) else str(len(text))
-
-    def _operated(
-        self, node: "Node", name: str, texts: list[str], operator: str, raw: str, line: int, *, whole: bool
-    ) -> list[str]:
-        joined = self.settled(" ".join(texts))
-        is_set = bool(joined) or not self._is_unset(texts)
-        filled = bool(joined) if operator[0] == ":" else is_set
-        if operator in {":-", "-"}:
-            return texts if filled else [self._argument(node, operator)]
-        if operator in {":=", "="}:
-            if filled:
-                return texts
-            value = self._argument(node, operator)
-            self._put(name, value, line)
-            return [value]
-        if operator in {":?", "?"}:
-            return texts
-        if operator in {":+", "+"}:
-            return [self._argument(node, operator)] if filled else [""]
-        if operator == "@":
-            return texts
-        if operator == ":":
-            return self._slice(name, texts, self._argument(node, operator), line, whole=whole)
-        return [self._edited(text, operator, raw, line, node) for text in texts]
-
-    def _is_unset(self, texts: Sequence[str]) -> bool:
-        return not texts or all(
-            text and not self.settled(text) and all(each.unset for each in self._knowledge.unknowns.among(text))
-            for text in texts
-        )
-
-    def _argument(self, node: "Node", operator: str) -> str:
-        """What follows the operator, expanded."""
-        children = list(node.children)
-        at = next((number for number, child in enumerate(children)
-                   if number >= 2 and source(child).strip()[:1] == operator[0]), None)  # fmt: skip
-        if at is None:
-            raw = source(node)[_lead(node) + 2 : -1]
-            return self.inside(_protected(raw[raw.index(operator) + len(operator) :])).replace("\ue000", "")
-        begin = children[at].start_byte + len(source(children[at])) - len(source(children[at]).lstrip()) + len(operator)
-        return self._span(node, children[at + 1 :], begin)
-
-    def _span(self, node: "Node", children: Sequence["Node"], begin: int) -> str:
-        """Text of a node from `begin` to its closing brace, with children expanded."""
-        raw = source(node).encode("utf-8", "surrogateescape")
-        out, at = [], begin - node.start_byte
-        for child in children:
-            if child.type not in _EXPANSIONS | {"string", "raw_string", "concatenation", "regex", "ansi_c_string"}:
-                continue
-            start = child.start_byte - node.start_byte + (_lead(child) if child.type in _EXPANSIONS else 0)
-            if start < at:
-                continue
-            out.append(_UNQUOTED.sub(lambda found: found[1] or "", _decoded(raw[at:start])))
-            out.append(self.text(child))
-            at = child.end_byte - node.start_byte
-        out.append(_UNQUOTED.sub(lambda found: found[1] or "", _decoded(raw[at:-1])))
-        return "".join(out)
-
-    def _slice(self, name: str, texts: list[str], argument: str, line: int, *, whole: bool) -> list[str]:
-        if not is_known(argument):
-            return [argument]
-        start_text, _, length_text = argument.partition(":")
-        numbers = [self.arithmetic(each, line) for each in (start_text, length_text)]
-        if not all(is_known(each) for each in numbers):
-            return [next(each for each in numbers if not is_known(each))]
-        start, length = int(numbers[0]), int(numbers[1]) if length_text.strip() else None
-        several = whole or name in {"@", "*"}
-        if name in {"@", "*"}:
-            start = max(start - 1, 0)
-        if not several and not is_known(texts[0]):
-            return texts
-        items: Sequence[str] = texts if several else texts[0]
-        start = max(len(items) + start, 0) if start < 0 else start
-        end = len(items) if length is None else length + (start if length >= 0 else len(items))
-        cut = items[start : max(end, start)]
-        return list(cut) if several else ["".join(cut)]
-
-    def _edited(self, text: str, operator: str, raw: str, line: int, node: "Node") -> str:
-        text = self.settled(text)
-        if operator in {"^^", ",,", "^", ","}:
-            change = str.upper if "^" in operator else str.lower
-            return change(text) if len(operator) == 2 else change(text[:1]) + text[1:]
-        argument = self.inside(_protected(raw)).replace("\ue000", "").replace("'", "")
-        if not is_known(argument):
-            return next(each for each in argument if not is_known(each))
-        if not is_known(text):
-            return text if len(text) == 1 else next(each for each in text if not is_known(each))
-        if len(text) > patterns.MAX_TEXT:
-            why = f"is an edit of a long text (line {line})"
-            return self._knowledge.unknowns.mark(Unknown(why=why))
-        if operator[0] == "#":
-            return patterns.without_prefix(text, argument, longest=operator == "##")
-        if operator[0] == "%":
-            return patterns.without_suffix(text, argument, longest=operator == "%%")
-        tie = operator[1:] if operator in {"/#", "/%"} else ""
-        wanted, _, by = argument.replace("\\/", "\0").partition("/")
-        everywhere = operator == "//"
-        return patterns.replaced(text, tie + wanted.replace("\0", "/"), by.replace("\0", "/"), everywhere=everywhere)
-
     # -- variables in arithmetic
 
     def _item(self, name: str) -> str:
         base, _, index = name.partition("[")
-        found = self._parameter(base, index[:-1] if index else None, 0)
+        found = self.parameter(base, index[:-1] if index else None, 0)
         return found[0] if found else ""
 
-    def _put(self, name: str, value: str, line: int) -> None:
+    def put(self, name: str, value: str, line: int) -> None:
         base, _, index = name.partition("[")
         if not index:
-            self._knowledge.assign(self.state, base, value, line)
+            self.knowledge.assign(self.state, base, value, line)
             return
         old = self.state.variables.get(base, Array({}))
         items = dict(old.items) if isinstance(old, Array) else {"0": old}
-        items[self._index(old if isinstance(old, Array) else Array({}), index[:-1], line)] = value
-        self._knowledge.assign(self.state, base, Array(items, named=isinstance(old, Array) and old.named), line)
+        items[self.index(old if isinstance(old, Array) else Array({}), index[:-1], line)] = value
+        self.knowledge.assign(self.state, base, Array(items, named=isinstance(old, Array) and old.named), line)
 
 
 def _below(node: "Node") -> Iterator["Node"]:
     yield node
     for child in node.children:
         yield from _below(child)
-
-
-def _decoded(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def _lead(node: "Node") -> int:
-    """Blanks that the parser counts as part of an expansion."""
-    text = source(node)
-    return next((at for at, each in enumerate(text) if each in "$`<>"), 0)
-
-
-def _protected(text: str) -> str:
-    """Text whose double quotes, outside of `$(...)`, stand for themselves when it is read between double quotes."""
-    out, depth = [], 0
-    for number, each in enumerate(text):
-        before = text[number - 1] if number else ""
-        depth += (each == "(" and (before == "$" or depth > 0)) - (each == ")" and depth > 0)
-        out.append("\ue000" if each == '"' and not depth else each)
-    return "".join(out)
