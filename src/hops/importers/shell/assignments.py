@@ -104,8 +104,8 @@ def _array(walk: "Walk", node: "Node", old: Value | None, *, named: bool) -> Arr
             text = walk.expander.text(child)
             items[index if named or index.isdigit() else str(following)] = text[text.index("]=") + 2 :]
             continue
-        for text, _ in walk.expander.words([child]):
-            items[str(following)] = text
+        for text, bare in walk.expander.words([child]):
+            items[str(following)] = walk.knowledge.member(text) if bare else text
             following += 1
     return Array(items, named)
 

@@ -57,7 +57,11 @@ def decide(node: "Node", expander: Expander) -> Truth:
         if operator in {"||", "-o"}:
             return either(decide(left, expander), decide(right, expander))
         plain = right.type in {"string", "raw_string"}
-        return compare(expander.text(left), operator, expander.text(right), expander, plain=plain)
+        negated = left.type == "unary_expression" and source(left.children[0]).strip() == "!"  # it binds less tightly
+        truth = compare(
+            expander.text(left.children[1] if negated else left), operator, expander.text(right), expander, plain=plain
+        )
+        return negation(truth) if negated else truth
     text = expander.settled(expander.text(node))
     return _filled(text)
 

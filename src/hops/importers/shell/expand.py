@@ -8,7 +8,7 @@ from hops.errors import UsageError
 from hops.importers.shell.arithmetic import Arithmetic, ArithmeticFault
 from hops.importers.shell.grammar import line_of, parse, source
 from hops.importers.shell.parameters import braced
-from hops.importers.shell.pieces import EXPANSIONS, UNQUOTED, decoded, lead, protected
+from hops.importers.shell.pieces import EXPANSIONS, UNQUOTED, decoded, lead, protected, released
 from hops.importers.shell.state import Knowledge, State
 from hops.importers.shell.values import Array, Unknown, Value, is_known
 
@@ -45,7 +45,7 @@ class Fields:
     def end(self) -> list[tuple[str, bool]]:
         """Close the present word, if there is one."""
         if self._text is not None:
-            self.done.append((self._text, self._bare))
+            self.done.append((released(self._text), self._bare))
         self._text, self._bare = None, True
         return self.done
 
@@ -213,6 +213,8 @@ class Expander:
             return [self.arithmetic(self.inside(protected(inner)), line)]
         if node.type == "process_substitution":
             return [self.knowledge.unknowns.mark(Unknown(why=f"is a file that the script makes (line {line})"))]
+        if node.type == "simple_expansion" and text[1:2].isdigit():  # $12 is $1 and a 2
+            return [f"{each}{text[2:]}" for each in self.parameter(text[1], None, line)]
         if node.type == "simple_expansion":
             return self.parameter(text[1:], None, line)
         return braced(self, node, text[2:-1], line)

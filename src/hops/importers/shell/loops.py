@@ -26,14 +26,21 @@ def for_statement(walk: "Walk", node: "Node") -> Flow:
         words = [(text, False) for text in walk.state.arguments]
     else:
         stop = next((at for at in range(until, len(node.children)) if node.children[at].type in {";", "\n"}), -1)
-        words = walk.expander.words([each for each in node.children[until + 1 : stop] if each.type != "do_group"])
-    words = [(walk.expander.settled(text) if bare else text, bare) for text, bare in words]
-    words = [(text, bare) for text, bare in words if text or not bare]
-    unclear = [text for text, bare in words if re.search(r"[*?]|\[", text) or (bare and not is_known(text))]
+        words = []
+        for each in node.children[until + 1 : stop]:
+            quoted = each.type in {"string", "raw_string"}
+            words += [(text, not quoted) for text in _members(walk, each)]
+    unclear = [text for text, open_ in words if open_ and (re.search(r"[*?]|\[", text) or not is_known(text))]
     if unclear:
         why = f"is one of {walk.shown(' '.join(unclear))[:40]!r} (line {line_of(node)})"
         return _maybe(walk, short(node), lambda: _turn(walk, name, walk.unknown(why), body, line_of(node)))
     return _turns(walk, [partial(_turn, walk, name, text, body, line_of(node)) for text, _ in words], node)
+
+
+def _members(walk: "Walk", node: "Node") -> list[str]:
+    """What a loop goes through for one written word; an expansion of nothing is no word."""
+    words = [(walk.expander.settled(text) if bare else text, bare) for text, bare in walk.expander.words([node])]
+    return [text for text, bare in words if text or not bare]
 
 
 def _turn(walk: "Walk", name: str, value: str, body: "Node", line: int) -> Flow:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hops.errors import UsageError
 from hops.importers.shell import patterns
 from hops.importers.shell.grammar import source
-from hops.importers.shell.pieces import EXPANSIONS, UNQUOTED, decoded, lead, protected
+from hops.importers.shell.pieces import EXPANSIONS, UNQUOTED, decoded, held, lead, protected, released
 from hops.importers.shell.values import Array, Unknown, is_known
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _operated(
         if filled:
             return texts
         value = _argument(words, node, operator)
-        words.put(name, value, line)
+        words.put(name, released(value), line)
         return [value]
     if operator in {":?", "?"}:
         return texts
@@ -80,7 +80,7 @@ def _operated(
     if operator == "@":
         return texts
     if operator == ":":
-        return _slice(words, name, texts, _argument(words, node, operator), line, whole=whole)
+        return _slice(words, name, texts, released(_argument(words, node, operator)), line, whole=whole)
     return [_edited(words, text, operator, raw, line) for text in texts]
 
 
@@ -114,7 +114,8 @@ def _span(words: "Expander", node: "Node", children: Sequence["Node"], begin: in
         if start < at:
             continue
         out.append(UNQUOTED.sub(lambda found: found[1] or "", decoded(raw[at:start])))
-        out.append(words.text(child))
+        quoted = child.type in {"string", "raw_string", "ansi_c_string"}
+        out.append(held(words.text(child)) if quoted else words.text(child))
         at = child.end_byte - node.start_byte
     out.append(UNQUOTED.sub(lambda found: found[1] or "", decoded(raw[at:-1])))
     return "".join(out)
@@ -131,9 +132,10 @@ def _slice(words: "Expander", name: str, texts: list[str], argument: str, line: 
     several = whole or name in {"@", "*"}
     if name in {"@", "*"}:
         start = max(start - 1, 0)
-    if not several and not is_known(texts[0]):
-        return texts
-    items: Sequence[str] = texts if several else texts[0]
+    text = words.settled(texts[0]) if texts else ""
+    if not several and not is_known(text):
+        return [text]
+    items: Sequence[str] = texts if several else text
     start = max(len(items) + start, 0) if start < 0 else start
     end = len(items) if length is None else length + (start if length >= 0 else len(items))
     cut = items[start : max(end, start)]
@@ -145,7 +147,7 @@ def _edited(words: "Expander", text: str, operator: str, raw: str, line: int) ->
     if operator in {"^^", ",,", "^", ","}:
         change = str.upper if "^" in operator else str.lower
         return change(text) if len(operator) == 2 else change(text[:1]) + text[1:]
-    argument = words.inside(protected(raw)).replace("\ue000", "").replace("'", "")
+    argument = words.settled(words.inside(protected(raw))).replace("\ue000", "").replace("'", "")
     if not is_known(argument):
         return next(each for each in argument if not is_known(each))
     if not is_known(text):

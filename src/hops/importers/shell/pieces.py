@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 EXPANSIONS = {"simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"}
+_BLANKS = {" ": "\ue001", "\n": "\ue002", "\t": "\ue003"}
 UNQUOTED = re.compile(r"\\(.)|\\\n", re.DOTALL)
 
 
@@ -30,3 +31,13 @@ def protected(text: str) -> str:
         depth += (each == "(" and (before == "$" or depth > 0)) - (each == ")" and depth > 0)
         out.append("\ue000" if each == '"' and not depth else each)
     return "".join(out)
+
+
+def held(text: str) -> str:
+    """Text whose blanks end no word, as it was quoted inside of what is split."""
+    return text.translate({ord(blank): mark for blank, mark in _BLANKS.items()})
+
+
+def released(text: str) -> str:
+    """The same with its blanks as they are."""
+    return text.translate({ord(mark): blank for blank, mark in _BLANKS.items()})

@@ -1,7 +1,7 @@
 """What a script knows at one point of it: variables, arguments, functions and the files it wrote itself."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hops.errors import UsageError
@@ -78,6 +78,13 @@ class Knowledge:
             stated = self.given_value(name)
             value = stated if stated is not None else self._named(value, name)
         state.variables[name] = value
+
+    def member(self, text: str) -> str:
+        """A bare word that becomes a member of an array: if it is a variable that is not set, it may be no member."""
+        found = self.unknowns.among(text)
+        if len(text) == len(found) == 1 and found[0].unset:
+            return self.unknowns.mark(replace(found[0], words=True))
+        return text
 
     def _named(self, text: str, name: str) -> str:
         """The text with its unnamed unknown parts named by the variable that they went into."""
