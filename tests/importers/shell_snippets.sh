@@ -133,3 +133,15 @@ show "$(printf 'a\nb\n' | xargs)"
 ! true || A=1; ! false && B=2; show "$A" $B
 #### while read args
 set -- --a 1 --b; while [[ $# -gt 0 ]]; do case $1 in --a) A=$2; shift 2;; *) B=$1; shift;; esac; done; show $A $B
+#### break
+for x in 1 2 3; do [ $x = 2 ] && break; A=$A$x; done; show $A $x
+#### return from a loop
+f() { for x in 1 2 3; do if [ $x = 2 ]; then return; fi; A=$A$x; done; A=all; }; f; show $A $x
+#### exit
+(exit 3); (A=1; exit); f() { echo a; exit; echo b; }; show "$(f)"; exit; show never
+#### digits after a parameter
+set -- a b; show $12 "$1s" ${12}x $2$1
+#### tests that are negated
+A=x; [[ ! $A =~ ^a ]] && B=1; [[ ! $A == x ]] || C=2; [ ! -n "" ] && D=3; ! [ a = b ] && E=4; show $B "$C" $D $E
+#### quotes in defaults
+show ${A:-"b c" d} ${A:-'e f'} "${A:-"g h"}" ${A:-i"j k"l}

@@ -107,8 +107,8 @@ def _span(words: "Expander", node: "Node", children: Sequence["Node"], begin: in
     """Text of a node from `begin` to its closing brace, with children expanded."""
     raw = source(node).encode("utf-8", "surrogateescape")
     out, at = [], begin - node.start_byte
-    for child in children:
-        if child.type not in EXPANSIONS | {"string", "raw_string", "concatenation", "regex", "ansi_c_string"}:
+    for child in (part for child in children for part in _parts(child)):
+        if child.type not in EXPANSIONS | {"string", "raw_string", "regex", "ansi_c_string"}:
             continue
         start = child.start_byte - node.start_byte + (lead(child) if child.type in EXPANSIONS else 0)
         if start < at:
@@ -119,6 +119,11 @@ def _span(words: "Expander", node: "Node", children: Sequence["Node"], begin: in
         at = child.end_byte - node.start_byte
     out.append(UNQUOTED.sub(lambda found: found[1] or "", decoded(raw[at:-1])))
     return "".join(out)
+
+
+def _parts(node: "Node") -> Sequence["Node"]:
+    """A word that is put together of others, taken apart: each has quotes of its own."""
+    return [part for child in node.children for part in _parts(child)] if node.type == "concatenation" else [node]
 
 
 def _slice(words: "Expander", name: str, texts: list[str], argument: str, line: int, *, whole: bool) -> list[str]:
