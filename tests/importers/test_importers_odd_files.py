@@ -43,7 +43,7 @@ def test_a_rank_of_two_milliards_takes_no_memory_for_those_between():
 
 
 def test_a_launch_that_is_no_text_is_refused():
-    with pytest.raises(UsageError, match=r"/dev/zero: got more than 20000000 bytes, expected a run folder"):
+    with pytest.raises(UsageError, match=r"/dev/zero: got more than 1048576 bytes, expected a run folder"):
         read_launch(Path("/dev/zero"), ["h100"])
 
 
