@@ -2,7 +2,7 @@
 
 from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel, StepCosts
-from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
+from hops.cost.collectives import reduced_bytes, reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
 from hops.cost.fitted import (
     TCP_CORE_BYTES_PER_S,
     End,
@@ -70,6 +70,7 @@ __all__ = [
     "optimizer_steps",
     "pair_of",
     "port_bytes_per_s",
+    "reduced_bytes",
     "reduction_seconds",
     "ring_seconds",
     "shapes_traffic",
