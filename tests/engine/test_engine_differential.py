@@ -95,7 +95,7 @@ def test_policies_run_in_the_reference_only():
     scheduler = SCHEDULERS.get("1f1b")()
     expected = StageCosts.uniform(scheduler.shape(2, 2))
     with pytest.raises(UsageError, match="the compiled engine runs programs only"):
-        run_policy(scheduler, expected, costs(2), Network.uniform(2), RunSettings(engine=Engine.COMPILED))
+        run_policy(scheduler.placed(expected), costs(2), Network.uniform(2), RunSettings(engine=Engine.COMPILED))
 
 
 @needs_numba
