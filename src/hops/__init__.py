@@ -278,14 +278,13 @@ def plan(
 
     Raises DoesNotFitError with the proof if nothing fits, UsageError if nothing is open.
     """
-    from hops.planner.budget import Budget
     from hops.planner.planner import plan as choose
     from hops.planner.problem import Objective
     from hops.spec.open import load_open, open_dict
     from hops.units import parse_time
 
     opened = open_dict(spec, batch=batch) if isinstance(spec, Mapping) else load_open(spec, overrides, batch=batch)
-    return choose(opened, objective=Objective.named(objective), budget=Budget(seconds=parse_time(budget)), top=top)
+    return choose(opened, objective=Objective.named(objective), budget_s=parse_time(budget), top=top)
 
 
 def search(costs: "Spec | StageCosts", *, budget: str = "0.5 s", seed: int = 0) -> "Result":

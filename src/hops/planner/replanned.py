@@ -1,7 +1,6 @@
 """A new plan for the devices that are left, as the recovery policy `replan` asks for one."""
 
 from hops.errors import HopsError
-from hops.planner.budget import Budget
 from hops.planner.planner import plan
 from hops.spec.hardware import HardwareSection
 from hops.spec.open import OpenSpec
@@ -25,7 +24,7 @@ def replanned(spec: Spec, devices: tuple[str, ...]) -> Spec | None:
         batches=((pipeline.microbatches, pipeline.microbatch_size),),
     )
     try:
-        return plan(opened, budget=Budget(seconds=BUDGET_S), top=1).plans[0].spec
+        return plan(opened, budget_s=BUDGET_S, top=1).plans[0].spec
     except HopsError:
         return None
 
