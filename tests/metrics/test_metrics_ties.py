@@ -75,3 +75,19 @@ def test_a_pair_whose_inputs_were_made_at_once_takes_the_forwards():
     (first,) = np.flatnonzero((run.trace.stage == 1) & (run.trace.op == F))
     assert run.trace.stage[found.source[first]] == 0
     assert found.ready_ns[first] == 10
+
+
+def test_a_path_that_comes_by_the_forward_of_a_pair_passes_its_backward_as_well():
+    """2F1 takes what the pair's first action makes, and gets it when the second one has ended."""
+    rows = Rows()
+    rows.add(0, 10, rank=0, stage=0, microbatch=1, op=F)
+    rows.add(10, 20, rank=1, stage=1, microbatch=1, op=F, peer=1)
+    rows.add(20, 50, rank=1, stage=1, microbatch=0, op=B, peer=1)
+    rows.add(53, 90, rank=2, stage=2, microbatch=1, op=F)
+    assert spent(of(rows, 3, 2)) == {
+        PathTerm(Piece.COMPUTE, 0, 0, F): 10,
+        PathTerm(Piece.COMPUTE, 1, 1, F): 10,
+        PathTerm(Piece.COMPUTE, 1, 1, B): 30,
+        PathTerm(Piece.MESSAGE, 1, 1, F, 2): 3,
+        PathTerm(Piece.COMPUTE, 2, 2, F): 37,
+    }
