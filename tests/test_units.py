@@ -174,7 +174,8 @@ def test_an_array_of_seconds_becomes_what_each_becomes(seconds):
 
 
 def test_halves_of_a_nanosecond_go_to_the_even_one():
-    assert [to_ns(half * 1e-9) for half in (0.5, 1.5, 2.5)] == [0, 2, 2]
+    times = [0.5e-9, 1.5e-9, 2.5e-9, 0.7e-9]
+    assert [to_ns(each) for each in times] == to_ns(np.array(times)).tolist() == [0, 2, 2, 1]
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1e-9, 9.3e9])

@@ -26,6 +26,7 @@ pipeline: {model: gpt2-medium, microbatches: 4, partition: balanced}
 hardware: {nodes: [{devices: [h100, h100]}, {devices: [l4, l4]}], profile: megatron-aws}
 optimizer: {data_parallel: 2, reduction_interconnect: ethernet-25}
 """
+NODES = "{devices: [h100, h100]}, {devices: [l4, l4]}"
 LINKS = (Link(name="fast", bandwidth=4e9), Link(name="slow", bandwidth=1e9))
 
 
@@ -69,6 +70,37 @@ def test_devices_of_one_entry_share_their_figures():
     assert known.rates[0] is known.rates[1]
     assert known.devices[0].kind is known.cluster.device("node0/1").kind
     assert known.rates[0] != known.rates[2]
+
+
+def test_equal_devices_in_hosts_of_two_kinds_attain_what_their_hosts_allow():
+    hosts = "{instance_type: g5.2xlarge, devices: [a10g]}, {instance_type: p5.4xlarge, devices: [a10g]}"
+    known = build(loads(MODEL.replace(NODES, hosts))).known
+    one, other = known.rates
+    assert known.devices[0].kind is known.devices[1].kind
+    assert known.host_kinds == {"node0": "g5.2xlarge", "node1": "p5.4xlarge"}
+    assert one.forward_layer_floor_s != other.forward_layer_floor_s
+
+
+def test_ranks_of_one_host_share_its_nic_when_they_reduce():
+    """Without latency: bytes over half of the NIC each."""
+    alone = "{devices: [h100]}, {devices: [h100]}, {devices: [l4, l4]}"
+    spec = MODEL.replace("profile: megatron-aws", "transport: rdma").replace("balanced", "[6, 6, 6, 6]")
+    spec = spec.replace("ethernet-25", "{bandwidth: 10 GB/s, latency: 0 s}")
+    shared, own = (build(loads(text)).costs.step(0, 0).grad_reduce_s for text in (spec, spec.replace(NODES, alone)))
+    assert shared[1] == pytest.approx(2 * own[1])
+    assert shared[2:] == own[2:]
+
+
+def test_a_blocking_message_over_sockets_also_takes_its_hosts_time():
+    """Operations of a message x the host's time for one, half at each end; an overlapped one hides it."""
+    spec = MODEL.replace("profile: megatron-aws", "transport: sockets")
+    blocking = spec.replace("microbatches: 4", "microbatches: 4, p2p: blocking")
+    overlapped, known = build(loads(spec)), build(loads(blocking))
+    kinds = [device.kind for device in known.known.devices]
+    operations = known.known.operations.message
+    more = operations * (kinds[1].operation_s + kinds[2].operation_s) / 2
+    assert known.network.routes[1, 2].latency_s == pytest.approx(overlapped.network.routes[1, 2].latency_s + more)
+    assert known.network.routes[0, 1] == overlapped.network.routes[0, 1], "inside a host no socket is used"
 
 
 def test_a_setup_prints_in_one_line():

@@ -366,6 +366,16 @@ def test_impossible_costs_are_refused(make, message):
     assert str(error.value) == message
 
 
+def test_stages_alike_differ_by_their_devices_and_by_being_the_first():
+    """Equal stages are costed once: what else a stage's times depend on must tell them apart."""
+    slow = replace(RATES, memory_bandwidth=RATES.memory_bandwidth / 2, peak_flop_per_s=RATES.peak_flop_per_s / 2)
+    mixed = AnalyticCosts.of(work_of(), Partition(layers=(6, 6, 6, 6)), [RATES, RATES, slow, RATES])
+    assert mixed.seconds(2, Op.F) > 1.5 * mixed.seconds(1, Op.F)
+    same = {"works": (middle(),) * 2, "rates": (RATES,) * 2, "memories": (StageMemory(),) * 2}
+    whole = AnalyticCosts(**same, first_stage_splits=False)
+    assert whole.seconds(0, Op.I) == 0 < whole.seconds(1, Op.I)
+
+
 # The balanced partition
 
 

@@ -50,21 +50,26 @@ class World:
         links = [link.name for link in self.setup.network.links]
         self.fleet = Fleet.of(copies, self.setup.spec.hardware.ranks(), microbatches=4, links=links)
         self.pipelines = Pipelines(self.setup, split_backward=True)
-        self.paces = IterationTimeTable(self.pipelines.get, samples=samples, seed=0)
-        self.iteration_ns = round(self.paces.spread().mean_ns)
+        self.table = IterationTimeTable(self.pipelines.get, samples=samples, seed=0)
+        self.iteration_ns = round(self.table.spread().mean_ns)
 
     @classmethod
     def of(cls, setup):
         """The world of a run that is built already."""
         return cls(setup=setup)
 
+    @staticmethod
+    def plan_of(plan):
+        """Of the first copy alone."""
+        return FleetPlan.of([plan])
+
     def live(self, policy, plan, *, days=0.0, horizon_ns=0, times=TIMES, seed=0):
         """One life under a policy; `plan` is a FleetPlan, or faults of the first copy."""
         plan = plan if isinstance(plan, FleetPlan) else FleetPlan.of([FaultPlan(faults=tuple(plan))])
-        made = RECOVERIES.get(policy)(times, self.fleet, self.paces.seconds)
+        made = RECOVERIES.get(policy)(times, self.fleet, self.table.seconds)
         return simulate_fleet(
             made,
-            self.paces,
+            self.table,
             plan,
             times,
             self.fleet,

@@ -378,13 +378,8 @@ def possible(state, wish, made):
             if until_ns <= now_ns:
                 return [[Due()], *([each] for each in stops)]
             lost = Passed(to_ns=now_ns + S)
-            breaks = [
-                *stops,
-                Hung(until_ns=now_ns + 300 * S),
-                WrongNoticed(),
-                transport(now_ns, 2),
-                transport(now_ns, 200),
-            ]
+            breaks = [*stops, Hung(until_ns=now_ns + 300 * S), transport(now_ns, 2), transport(now_ns, 200)]
+            breaks += [] if state.sound is None else [WrongNoticed()]
             return [
                 *([trained(count)] for count in (1, 5, 100)),
                 *([lost, each] for each in breaks if not isinstance(each, Stopped) or state.uses(each.stops[0].unit)),

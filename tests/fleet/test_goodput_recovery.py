@@ -81,7 +81,7 @@ def test_a_group_that_dies_one_by_one_during_recovery_has_no_peer_left(three):
 
 def test_rerouted_peers_take_whole_microbatches(three):
     """Three copies of 4 microbatches, one device gone: the two others share 4, so each takes 2."""
-    policy = RECOVERIES.get("reroute")(TIMES, three.fleet, three.paces.seconds)
+    policy = RECOVERIES.get("reroute")(TIMES, three.fleet, three.table.seconds)
     assert policy.layout(frozenset()) == FleetLayout()
     assert policy.layout(frozenset({Unit(0, 1)})).common == Variant(extra=(0, 2, 0))
     assert policy.layout(frozenset({Unit(0, 1), Unit(2, 1)})).common == Variant(extra=(0, 8, 0))
@@ -95,17 +95,17 @@ def test_rerouting_goes_on_slower_until_the_device_is_back(three):
     assert found["detection"] == 30
     assert found["reconfigure"] == 10 + 10  # without it, and with it again
     assert found["reload"] == 5
-    slower = three.paces.seconds(Variant(extra=(0, 2, 0))) / (three.iteration_ns / S)
+    slower = three.table.seconds(Variant(extra=(0, 2, 0))) / (three.iteration_ns / S)
     assert found["degraded"] == pytest.approx(560 * (1 - 1 / slower), rel=0.02)
 
 
 def test_bubbles_take_a_part_of_the_extra_work(three):
     """Two more microbatches of 300 ms on one rank cost less than 600 ms, and nothing at all costs nothing."""
     usual = three.iteration_ns / S
-    longer = three.paces.seconds(Variant(extra=(0, 2, 0))) - usual
+    longer = three.table.seconds(Variant(extra=(0, 2, 0))) - usual
     assert longer < 0.6
     many = World(copies=3, more="# more")
-    assert many.paces.seconds(Variant(extra=(0, 0, 0))) == pytest.approx(usual)
+    assert many.table.seconds(Variant(extra=(0, 0, 0))) == pytest.approx(usual)
 
 
 def test_backwards_in_halves_leave_more_room_for_guests(three):
@@ -114,7 +114,7 @@ def test_backwards_in_halves_leave_more_room_for_guests(three):
 
     fused = IterationTimeTable(Pipelines(three.setup, split_backward=False).get, samples=1, seed=0)
     extra = Variant(extra=(0, 2, 0))
-    assert three.paces.seconds(extra) < fused.seconds(extra)
+    assert three.table.seconds(extra) < fused.seconds(extra)
 
 
 def test_a_group_that_is_gone_waits_for_one_of_its_devices(three):

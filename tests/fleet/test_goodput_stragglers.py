@@ -8,13 +8,18 @@ from goodput_fleets import link, slow
 
 from hops.build.prepared import PreparedRun
 from hops.build.setup import build
+from hops.diagnose import stragglers
 from hops.diagnose.replay import replayed_ns
 from hops.diagnose.series import levels
-from hops.diagnose.stragglers import find_stragglers
 from hops.errors import UsageError
 from hops.faults.plan import FaultPlan
 from hops.spec.load import loads
 from hops.trace.trace import TraceMeta
+
+
+def find_stragglers(trace, **options):
+    return stragglers.find_stragglers(trace, **options).stragglers
+
 
 SPEC = """
 simulation: {{iterations: {iterations}}}

@@ -32,7 +32,7 @@ def study(world, *, times, mtbf_s, mttr_s, days, seeds, policy="checkpoint_resta
         fleet=world.fleet,
         times=times,
         policy=policy,
-        paces=world.paces,
+        table=world.table,
         plans=plans,
         seeds=tuple(range(seeds)),
         horizon_ns=horizon_ns,
@@ -76,7 +76,7 @@ def test_the_best_interval_of_a_sweep_is_theorys_within_5_percent(world):
 def test_goodput_by_interval_is_dalys_formula(world):
     times = replace(FREE, interval_ns=400 * S, pause_ns=10 * S, write_ns=10 * S, restart_ns=100 * S)
     lives = study(world, times=times, mtbf_s=9000, mttr_s=0.001, days=20, seeds=3)
-    measured = np.mean([story.goodput for story in lives.lives()])
+    measured = np.mean([story.goodput for story in lives.trajectories()])
     whole = -(-400 * S // world.iteration_ns) * world.iteration_ns / S  # checkpoints wait for the iteration's end
     expected = goodput_of_interval(whole, pause_s=10, mtbf_s=lives.mtbf_s, restart_s=100)
     assert measured == pytest.approx(expected, abs=0.01)
@@ -92,14 +92,16 @@ def test_availability_of_a_device_is_mtbf_over_mtbf_and_mttr(world):
 
 def test_stalled_training_of_one_device_is_available_that_part_of_the_time(world):
     """With three devices that fail at different times, goodput is the availability of all three together."""
-    lives = study(world, times=FREE, mtbf_s=60_000, mttr_s=600, days=15, seeds=1, policy="stall").lives()
+    lives = study(world, times=FREE, mtbf_s=60_000, mttr_s=600, days=15, seeds=1, policy="stall").trajectories()
     expected = 1 / (1 + 3 * 600 / 60_000)
     assert lives[0].goodput == pytest.approx(expected, abs=0.01)
 
 
 def test_goodput_grows_with_the_time_between_failures(world):
     goodputs = [
-        np.mean([s.goodput for s in study(world, times=TIMES, mtbf_s=mtbf_s, mttr_s=60, days=3, seeds=2).lives()])
+        np.mean(
+            [s.goodput for s in study(world, times=TIMES, mtbf_s=mtbf_s, mttr_s=60, days=3, seeds=2).trajectories()]
+        )
         for mtbf_s in (3000, 9000, 27_000, 81_000, 243_000)
     ]
     assert goodputs == sorted(goodputs)
@@ -150,4 +152,4 @@ def test_nothing_stops_and_young_asks_for_no_checkpoints(world):
     prepared = prepare(world.setup, young, days=1, seeds=1)
     assert prepared.mtbf_s == inf
     assert prepared.times.interval_ns is None
-    assert prepared.lives()[0].goodput == 1.0
+    assert prepared.trajectories()[0].goodput == 1.0

@@ -236,7 +236,7 @@ def clusters(draw):
         Node(
             name=f"n{index}x",
             nics=draw(st.integers(1, 3)),
-            sockets=draw(st.integers(1, 2)),
+            sockets=draw(st.integers(1, 3)),
             socket_bus=UPI,
             nic=draw(st.sampled_from([None, SLOW, FAST])),
         )
@@ -321,6 +321,22 @@ def test_links_are_those_of_all_pairs_in_their_order(cluster, random):
     assert network.routes == routes
     assert list(network.routes) == list(routes)
     assert len(network.routes) == len(routes)
+
+
+def test_a_stated_link_inside_a_node_leaves_ports_for_others_to_find():
+    """The first device goes over the stated link, so that it does not enter the second one's port."""
+    link = LinkOverride(source="a0", target="a1", bandwidth=1e9, latency_s=None)
+    cluster = Cluster(devices=devices(a=["h100"] * 3), links=(link,))
+    network = cluster.network(["a0", "a1", "a2"])
+    assert network.links == all_pairs(cluster, ["a0", "a1", "a2"])[0]
+    assert "a1.nvlink4.out" in [link.name for link in network.links]
+
+
+def test_every_bus_between_sockets_is_found_by_the_first_device_that_crosses_it():
+    cluster = Cluster(devices=devices(a=["l4"] * 3), nodes=(Node(name="a", sockets=3, socket_bus=UPI),))
+    network = cluster.network(["a0", "a1", "a2"])
+    assert network.links == all_pairs(cluster, ["a0", "a1", "a2"])[0]
+    assert {"a.upi[0->1]", "a.upi[1->2]", "a.upi[2->1]"} < {link.name for link in network.links}
 
 
 def test_a_route_is_that_of_two_different_ranks():

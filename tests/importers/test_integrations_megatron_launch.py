@@ -139,13 +139,15 @@ def test_a_run_folder_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("stage: 1,", "stage: 2,", "stages[1]: got stage 2, expected 1; list stages in order"),
-        ("host: n1, ", "", "stages[1]: host missing"),
-        ("host: n1, layers: 2", "host: n1, layers: two", "stages[1].layers: got 'two', expected a whole number >= 1"),
+        ("stage: 1,", "stage: 2,", "run.yaml:7:11: stages[1].stage: got stage 2, expected 1; list stages in order"),
+        ("host: n1, ", "", "run.yaml:7:3: stages[1].host: missing; add it"),
+        ("host: n1, layers: 2", "host: n1, layers: two", "stages[1].layers: got 'two', expected a whole number"),
         ("host: n1, layers: 2", "host: n1, layers: 3", "stages have [2, 3] layers, but the arguments give [2, 2]"),
         ("name: a run", "name: [", "not YAML"),
-        ("arguments:", "argument:", "arguments is missing or empty"),
-        (RUN, "- 1", "got list, expected a mapping with arguments and stages"),
+        ("bf16: true", "bf16: [1]", "run.yaml:4:70: arguments.bf16: got a list, expected text, a number"),
+        ("transport: tcp-sockets", "transport: {a: 1}", "run.yaml:8:22: network.transport: got a mapping, exp"),
+        ("arguments:", "argument:", "arguments: missing; add it"),
+        (RUN, "- 1", "got a list, expected a mapping of keys to values"),
     ],
 )
 def test_a_run_yaml_that_is_wrong_says_where(tmp_path, old, new, message):

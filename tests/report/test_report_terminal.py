@@ -128,6 +128,15 @@ def test_uneven_work_names_the_rank_that_has_most():
     assert "because rank 2 (H100) has the most to do" in sentence
 
 
+def test_what_keeps_ranks_idle_after_the_pipeline_is_named_with_its_link():
+    (sentence,) = warnings(summary_of(2, microbatches=2))
+    assert sentence == (
+        "ranks idle 24.2 % of the iteration after the pipeline, most of it for reductions: 30.00 ms an iteration, over "
+        "link node0 nic"
+    )
+    assert warnings(summary_of(2, microbatches=2, step=False)) == ()
+
+
 def test_messages_that_crowd_a_link_are_named():
     (sentence,) = warnings(summary_of(2, bandwidth=30e6))
     assert sentence.startswith("messages share link node0 nic for ")
@@ -190,7 +199,7 @@ throughput    10.74 microbatches/s, 42.94 samples/s, 87,944 tokens/s
 latency       261.6 ms (p50 261.6, p99 306.6) per microbatch
 MFU           3.2 %
 exposed       38.25 ms per rank (messages 8.25, reductions 9.72, others 20.27)
-busiest link  node1 nic: 2.1 % of its bandwidth, in use 2.4 %
+busiest link  node2 nic: 2.1 % of its bandwidth, in use 23.5 %
 
 bubble of     %  warm-up/cool-down  imbalance  messages  fault  after
 ─────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from hops.schedules.base import StaticScheduler
 from hops.spec.distributions import ConstantForm, Form
 from hops.spec.hardware import StallForm
 from hops.spec.spec import Spec
-from hops.timing.evaluate import evaluate
+from hops.timing.memory_peaks import memory_peaks
 from hops.trace.trace import Stream, Trace
 from hops.units import format_bytes
 
@@ -27,10 +27,10 @@ GIB = 1 << 30
 
 def check_fit(setup: Setup, program: Program) -> None:
     """Raises DoesNotFitError naming every rank whose weights, states and peak activations exceed its device."""
-    peaks = evaluate(program, setup.expected)
+    peaks = memory_peaks(program, setup.expected)
     lines = []
     for rank, capacity in enumerate(setup.facts.memory_bytes):
-        line = _overflow(setup, rank, capacity, peaks.peak_bytes[rank], peaks.peak_in_flight[rank])
+        line = _overflow(setup, rank, capacity, peaks.activation_bytes[rank], peaks.in_flight[rank])
         if line:
             lines.append(line)
     if lines:

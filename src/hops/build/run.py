@@ -27,6 +27,11 @@ class SimulatedRun:
     def facts(self) -> RunFacts:
         return self.setup.facts
 
+    def __repr__(self) -> str:
+        meta = self.trace.meta
+        ran = f"{meta.num_ranks} ranks, {self.trace.num_iterations} iterations, {len(self.trace)} rows"
+        return f"SimulatedRun({meta.schedule}, {ran})"
+
 
 def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run a spec.
@@ -43,7 +48,7 @@ def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -
 
 def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run what `build` built, with the faults that its spec's failure section makes."""
-    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network))
+    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network)).of_hardware()
     settings = replace(setup.settings, on_iteration=on_iteration, faults=replace(setup.settings.faults, plan=plan))
     scheduler = setup.scheduler()
     if isinstance(scheduler, StaticScheduler):

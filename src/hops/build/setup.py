@@ -7,10 +7,11 @@ from hops.build.costs import build_costs
 from hops.build.expected import expected
 from hops.build.faults import build_faults
 from hops.build.figures import Figures, resolve
+from hops.build.length import check_length
 from hops.build.network import build_network
 from hops.build.remarks import scope_warnings
 from hops.cost.base import CostModel
-from hops.engine.settings import P2P, RunSettings
+from hops.engine.settings import P2P, Engine, RunSettings
 from hops.hardware.cluster import Cluster
 from hops.hardware.network import Network
 from hops.metrics.summary import RunFacts
@@ -74,16 +75,19 @@ def build(spec: Spec) -> Setup:
     costs = build_costs(known, shape)
     network = build_network(known, shape, costs)
     p2p = P2P(spec.pipeline.p2p)
+    profile = expected(shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED)
+    check_length(spec, profile)
     return Setup(
         known=known,
         shape=shape,
         costs=costs,
         network=network,
-        expected=expected(shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED),
+        expected=profile,
         settings=RunSettings(
             iterations=spec.simulation.iterations,
             seed=spec.simulation.seed,
             p2p=p2p,
+            engine=Engine(spec.simulation.engine),
             schedule=spec.pipeline.schedule.name,
             devices=tuple(f"{device.kind.name} {device.id}" for device in known.devices),
             hosts=tuple(device.node for device in known.devices),

@@ -56,7 +56,7 @@ def stragglers(
         recorded.trace, warmup_iterations=recorded.facts.warmup_iterations, expected=expected, least=least
     )
     if as_json:
-        show_json({"run": recorded.name, "stragglers": [asdict(each) for each in found]})
+        show_json({"run": recorded.name, **asdict(found)})
     else:
         show(render_stragglers(recorded.title, found))
 
@@ -65,7 +65,9 @@ def whatif(
     spec: SpecArgument,
     slow: Annotated[
         list[str] | None,
-        typer.Option("--slow", metavar="DEVICE=FACTOR", help="Everything on a device (or host) takes longer."),
+        typer.Option(
+            "--slow", metavar="DEVICE=FACTOR", help="Everything on a device (or host) takes longer: node0/0=1.1."
+        ),
     ] = None,
     slow_link: Annotated[
         list[str] | None,

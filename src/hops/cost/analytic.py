@@ -70,15 +70,11 @@ class AnalyticCosts(CostModel):
         model, batch, how = work.model, work.batch, work.how
         check_fit(model, partition, batch)
         parts = [partition.slice(stage) for stage in range(partition.num_stages)]
-        works = {part: stage_work(model, part, batch, how) for part in dict.fromkeys(parts)}
-        memories = {
-            part: stage_memory(model, part, batch, how, work.optimizer, optimizer_shards=work.optimizer_shards)
-            for part in works
-        }
+        optimizer, shards = work.optimizer, work.optimizer_shards
         return cls(
-            works=tuple(works[part] for part in parts),
+            works=tuple(stage_work(model, part, batch, how) for part in parts),
             rates=tuple(rates),
-            memories=tuple(memories[part] for part in parts),
+            memories=tuple(stage_memory(model, part, batch, how, optimizer, optimizer_shards=shards) for part in parts),
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,

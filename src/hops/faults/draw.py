@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.decode.decode import read_text
 from hops.distributions import Distribution, generator_from, generator_states, purpose_key
 from hops.errors import HopsError, UnitError, UsageError
 from hops.faults.inventory import Inventory, Site, targets
 from hops.faults.models import FaultModel, Generators, Window
-from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, is_factor, read_text
+from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan, is_factor
 from hops.units import NS_PER_S, format_time, parse_time, to_ns
 
 MOST_FAULTS = 1_000_000
@@ -156,7 +157,7 @@ def load_availability(path: Path | str, inventory: Inventory) -> FaultPlan:
     skipped. A node whose first event is `add` is down until then. Raises UsageError with file and line.
     """
     path = Path(path)
-    lines = read_text(path, expected="lines of time,add|remove,node").splitlines()
+    lines = read_text(path, error=UsageError, expected="lines of time,add|remove,node").splitlines()
     since: dict[str, int | None] = {}  # by node: down since then; None: it is up
     sites: dict[str, Site] = {}
     faults: list[Fault] = []

@@ -20,10 +20,9 @@ class JobEvents:
                     self._coming += [(fault.start_ns, WentWrong()), (fault.end_ns, WrongNoticed())]
         self._coming.sort(key=lambda pair: pair[0], reverse=True)
 
-    @property
-    def next_break_ns(self) -> int:
-        """When training breaks off next."""
-        return self._next_ns(Hung, WrongNoticed)
+    def next_break_ns(self, *, wrong: bool) -> int:
+        """When training breaks off next; if it has gone wrong, that is seen."""
+        return self._next_ns(Hung, WrongNoticed) if wrong else self._next_ns(Hung)
 
     @property
     def next_pause_ns(self) -> int:

@@ -158,7 +158,8 @@ class _Simulation:
     def _train(self, until_ns: int) -> None:
         """Draw iterations up to the next event; the one that crosses it is looked at closely."""
         now_ns = self._state.now_ns
-        break_ns = min(self._faults.next_stop_ns(self._state.uses), self._job.next_break_ns)
+        job_ns = self._job.next_break_ns(wrong=self._state.sound is not None)
+        break_ns = min(self._faults.next_stop_ns(self._state.uses), job_ns)
         change_ns = self._faults.next_other_ns(self._state.layout.dropped)
         condition = self._present_condition()
         if condition.times is None:

@@ -1,6 +1,6 @@
 """A cluster: devices in nodes, and the way from any device to any other."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -108,15 +108,16 @@ class Cluster:
         """
         index_of: dict[Link, int] = {}
         for pair in self._first_uses(placement):
-            _indexed(self.route(*pair), index_of)
+            for link in self.route(*pair).links:
+                index_of.setdefault(link, len(index_of))
         return Network(links=tuple(index_of), routes=RoutesOnDemand(self, tuple(placement), index_of))
 
     def _first_uses(self, placement: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Pairs of device ids, source after source, without those that certainly cross no link for the first time.
 
         Between nodes a message crosses the source's NIC, the target's NIC and what is stated between the two; inside a
-        node of devices alike, the ports of both. So a source needs to go to one other node, to one device of its own,
-        to NICs and ports that nothing has entered yet, and along what is stated: a few targets instead of all.
+        node of devices alike, the ports of both. So a source needs to go to one other node, to NICs that nothing has
+        entered yet, to the first of its own node (which itself goes to all), and along what is stated.
         """
         places = {device_id: self._place(device_id) for device_id in placement}
         of_node: dict[str, list[str]] = {}
@@ -124,23 +125,22 @@ class Cluster:
         for device_id, place in places.items():
             of_node.setdefault(place.node.name, []).append(device_id)
             new_nic.setdefault((place.node.name, place.nic_index), device_id)
-        new_inside = dict(of_node)  # devices that nothing has entered inside their node
         alike = {node for node, ids in of_node.items() if have_ports_alike([places[each] for each in ids])}
-        stated: dict[str, list[str]] = {}
+        named = defaultdict[str, list[str]](list, {device_id: [device_id] for device_id in places} | of_node)
+        stated = defaultdict[str, list[str]](list)  # by device or node, where links lead
         for (source, target), link in self._overrides.items():
             if link.bandwidth is not None:
-                stated.setdefault(source, []).extend([target] if target in places else of_node.get(target, ()))
+                stated[source] += named[target]
                 alike -= {places[source].node.name} if source in places else set()
         first_of_nodes = [ids[0] for ids in of_node.values()][:2]
         rank_of = {device_id: rank for rank, device_id in enumerate(places)}
         for source, place in places.items():
             node = place.node.name
-            inside = {*of_node[node][:2], *new_inside[node]} if node in alike else of_node[node]
+            inside = of_node[node][:1] if node in alike and source != of_node[node][0] else of_node[node]
             outside = [each for each in first_of_nodes if places[each].node.name != node][:1]
             outside += [device_id for (name, _), device_id in new_nic.items() if name != node]
-            new_inside[node] = [each for each in new_inside[node] if each == source]
             new_nic = {port: device_id for port, device_id in new_nic.items() if port[0] == node}
-            targets = {*inside, *outside, *stated.get(source, ()), *stated.get(node, ())} - {source}
+            targets = {*inside, *outside, *stated[source], *stated[node]} - {source}
             yield from ((source, target) for target in sorted(targets, key=rank_of.__getitem__))
 
     def _place(self, device_id: str) -> Endpoint:
@@ -188,7 +188,9 @@ class RoutesOnDemand(Mapping[tuple[int, int], Route]):
             raise KeyError(pair)
         ends = (self._placement[pair[0]], self._placement[pair[1]])
         if ends not in self._found:
-            self._found[ends] = _indexed(self._cluster.route(*ends), self._index_of)
+            path = self._cluster.route(*ends)
+            links = tuple(self._index_of[link] for link in path.links)
+            self._found[ends] = Route(links=links, latency_s=path.latency_s, jitter=path.jitter, stall=path.stall)
         return self._found[ends]
 
     def __contains__(self, pair: object) -> bool:
@@ -205,11 +207,6 @@ class RoutesOnDemand(Mapping[tuple[int, int], Route]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._placement)} ranks)"
-
-
-def _indexed(path: Path, index_of: dict[Link, int]) -> Route:
-    links = tuple(index_of.setdefault(link, len(index_of)) for link in path.links)
-    return Route(links=links, latency_s=path.latency_s, jitter=path.jitter, stall=path.stall)
 
 
 def _fastest_links(links: Iterable[LinkOverride], members: Mapping[str, list[Device]]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Work before any hardware: what is trained, and what one microbatch costs a stage: kernels by name, for F, I and W."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hops.errors import UsageError
 from hops.model import layer as ends
@@ -71,6 +72,7 @@ class StageWork:
     parameters: int
 
 
+@lru_cache(maxsize=1024)  # stages alike, and sweeps over schedules and devices, ask for the same work again
 def stage_work(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> StageWork:
     """The work of one stage. `check_fit` tells whether model, partition and microbatch belong together."""
     layer = layer_work(model, batch, how)

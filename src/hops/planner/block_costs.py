@@ -4,26 +4,47 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+from hops.arrays import FloatArray, IntArray
 from hops.build.expected import message_seconds
 from hops.build.figures import rates_of, workload
 from hops.build.network import network_between
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.iteration_end import optimizer_seconds
 from hops.cost.roofline import DeviceRates
-from hops.distributions import FloatArray
 from hops.model.memory import stage_memory
 from hops.model.partition import StageSlice
 from hops.model.workload import StageWork, Workload, stage_work
-from hops.planner.problem import IntArray, Pool
+from hops.planner.problem import Pool
 from hops.program.action import Op
 from hops.spec.spec import Spec
 
 
+class BlockArrays(NamedTuple):
+    """What kernels take of BlockCosts, under the same names."""
+
+    forward: FloatArray
+    fused: FloatArray
+    inputs: FloatArray
+    weights: FloatArray
+    static: IntArray
+    activation: IntArray
+    kept: IntArray
+
+
+class MessageArrays(NamedTuple):
+    """What kernels take of MessageTimes, under the same names."""
+
+    seconds: FloatArray
+    links: IntArray
+    link_s: FloatArray
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
+class BlockCosts:
     """Costs of the block of layers a to b - 1, at index [kind, a, b]; the embedding is in blocks with a = 0, the head
     in those with b = the number of layers. Infinite where a block has no layer.
 
@@ -57,6 +78,19 @@ class Tables:
         """F and the cheaper form of the backward."""
         return self.forward + np.minimum(self.fused, self.inputs + self.weights)
 
+    @property
+    def arrays(self) -> BlockArrays:
+        """For kernels."""
+        return BlockArrays(
+            forward=self.forward,
+            fused=self.fused,
+            inputs=self.inputs,
+            weights=self.weights,
+            static=self.static,
+            activation=self.activation,
+            kept=self.kept,
+        )
+
     @classmethod
     def by_layer(
         cls,
@@ -66,8 +100,8 @@ class Tables:
         static: Sequence[int] = (),
         activation: Sequence[int] = (),
         message_bytes: int = 0,
-    ) -> "Tables":
-        """Tables of layers that differ, by prefix sums. I and W each take half of B.
+    ) -> "BlockCosts":
+        """Of layers that differ, by prefix sums. I and W each take half of B.
 
         `forward` and `fused` are seconds of every layer on every kind, shape (kinds, layers); `static` and `activation`
         bytes of every layer, () being none; `message_bytes` goes between any two layers.
@@ -103,8 +137,8 @@ def _bytes(table: FloatArray) -> IntArray:
     return np.where(np.isfinite(table), table, 0).astype(np.int64)
 
 
-def build_tables(spec: Spec, pool: Pool) -> Tables:
-    """The tables of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
+def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
+    """Those of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
     work = workload(spec)
     blocks = _Blocks(work.model.layers)
     parts = blocks.parts()
@@ -135,7 +169,7 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     def of_bytes(values: list[int]) -> IntArray:
         return _bytes(blocks.spread([float(each) for each in values]))
 
-    return Tables(
+    return BlockCosts(
         **tables,
         static=of_bytes([each.static_bytes for each in memories]),
         activation=of_bytes([each.activation_bytes for each in memories]),
@@ -220,6 +254,11 @@ class MessageTimes:
             links[source, target, : len(numbers)] = numbers
             link_s[source, target, : len(numbers)] = [message_bytes / network.links[link].bandwidth for link in numbers]
         return cls(seconds=seconds, links=links, link_s=link_s, num_links=max(1, len(network.links)))
+
+    @property
+    def arrays(self) -> MessageArrays:
+        """For kernels."""
+        return MessageArrays(seconds=self.seconds, links=self.links, link_s=self.link_s)
 
     def nearest_s(self, pool: Pool) -> FloatArray:
         """Per kind, of a message between a device of the kind and the one nearest to it."""

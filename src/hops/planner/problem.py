@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from hops.arrays import FloatArray, IntArray
 from hops.build.figures import Figures, rates_of, resolve
 from hops.cost.roofline import DeviceRates
-from hops.distributions import FloatArray
 from hops.errors import UsageError
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import DeviceKind
@@ -18,8 +18,6 @@ from hops.schedules.base import SCHEDULERS
 from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
-
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, kw_only=True)

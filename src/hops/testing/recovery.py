@@ -77,14 +77,14 @@ class RecoveryConformance:
 
     def _made(self) -> RecoveryPolicy:
         setup = build(loads(SPEC))
-        self._paces = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
+        self._table = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
         self._fleet = Fleet.of(COPIES, setup.spec.hardware.ranks(), microbatches=MICROBATCHES)
-        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._paces.seconds)
+        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._table.seconds)
 
     def _live(self, plan: FleetPlan) -> Trajectory:
         made = self._made()
         rng = generator(0, "conformance")
-        return simulate_fleet(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng)
+        return simulate_fleet(made, self._table, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng)
 
     def _plan(self, seed: int) -> FleetPlan:
         """Stops at random, often several at once."""

@@ -114,7 +114,10 @@ def decode(
         if s < 0:
             due[rank] = soon
             continue
-        if op == 2 and policy[2, s] <= backwards[s] < size - policy[1, s]:
+        if op == 2 and (
+            policy[2, s] <= backwards[s] < size - policy[1, s]
+            or held[rank] - activation[s] + kept[s] > memory[rank]  # I may keep more than it gives back, B never does
+        ):
             op = 1
         ended = now + times[s, op]
         kinds[rank, length[rank]] = s * 4 + op

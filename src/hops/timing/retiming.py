@@ -144,5 +144,7 @@ def rank_is_sound(
                 return False
             if op == 2:
                 waiting[s] += 1
-                held += kept[s]
+                held += kept[s]  # may be more than I gives back, where it makes activations again
+                if held > limit:
+                    return False
     return True

@@ -93,7 +93,7 @@ def readable_iterations(trace: Trace, facts: RunFacts) -> tuple[int, ...]:
 
     Raises UsageError if warm-up leaves none.
     """
-    run = Iterations.of(trace, facts)
+    run = Iterations.recorded(trace, facts)
     durations_ns = run.trace.duration_ns[(run.index == 0) & (run.trace.stream == Stream.COMPUTE)]
     width_in = width_for_numbers_in(durations_ns, int(run.end_ns[0] - run.start_ns[0]))
     fit = int(WIDEST_IN / width_in) if width_in else MOST_ITERATIONS

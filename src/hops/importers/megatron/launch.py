@@ -1,26 +1,27 @@
 """A Megatron-LM launch: what was to be trained, in which cut, on which devices. Known before the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from hops.decode.decode import opened, read_text
 from hops.errors import UsageError
 from hops.importers.megatron import meaning
 from hops.importers.megatron.cut import cut_layers
 from hops.importers.megatron.flags import find, nearest
 from hops.importers.megatron.hosts import Placed, place, stated_hosts
+from hops.importers.megatron.run_document import RunDocument, read_run_document
 from hops.importers.megatron.settings import Settings, Sorted, read_flag_mapping, sort_out
 from hops.importers.megatron.source import (
+    EXPECTED,
     Asked,
     Source,
     is_configuration,
-    parse_yaml,
     read_document,
     read_flags,
-    read_text,
     refuse_idle,
 )
+from hops.importers.shell.grammar import MAX_BYTES
 from hops.importers.shell.values import Unknowns
 
 
@@ -87,13 +88,13 @@ def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = N
     """
     asked = replace(asked or Asked(), devices=devices or (asked or Asked()).devices)
     file = path / "run.yaml" if path.is_dir() else path
-    text = read_text(file)
     if file.suffix not in {".yaml", ".yml"}:
+        text = read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES)
         return launch_from_flags(text, asked.devices, name=str(file), asked=asked, folder=file.parent)
-    document = parse_yaml(text, str(file))
-    if is_configuration(document):
-        return _located(read_document(document, asked, where=str(file)), asked, title=file.parent.name or file.stem)
-    return _from_run(document, str(file), asked)
+    data, where = opened(file, expected=EXPECTED)
+    if is_configuration(data):
+        return _located(read_document(data, asked, where=str(file)), asked, title=file.parent.name or file.stem)
+    return _from_run(read_run_document(data, where, file), file, asked)
 
 
 def launch_from_flags(
@@ -150,45 +151,17 @@ def _unknown(source: Source, asked: Asked) -> list[str]:
     return [each for each in source.words.unknown if _plain(each.split()[0]) not in wanted]
 
 
-def _from_run(document: Mapping[str, Any], where: str, asked: Asked) -> Launch:
+def _from_run(document: RunDocument, file: Path, asked: Asked) -> Launch:
+    """A launch whose devices the document states."""
+    where = str(file)
     idle = {"--devices": asked.devices, "--hosts": asked.hosts, "--set": asked.given, "--command": asked.command}
     refuse_idle(idle, where)
-    arguments = _section(document, "arguments", dict, where)
-    stages = _section(document, "stages", list, where)
-    placed, layers = [], []
-    for number, stage in enumerate(stages):
-        at = f"{where}: stages[{number}]"
-        if not isinstance(stage, dict):
-            raise UsageError(f"{at}: got {stage!r}, expected a mapping with gpu, host, device_id and layers")
-        missing = [key for key in ("gpu", "host", "device_id", "layers") if key not in stage]
-        if missing:
-            raise UsageError(f"{at}: {', '.join(missing)} missing; each stage needs gpu, host, device_id and layers")
-        if stage.get("stage", number) != number:
-            raise UsageError(f"{at}: got stage {stage['stage']}, expected {number}; list stages in order")
-        if isinstance(stage["layers"], bool) or not isinstance(stage["layers"], int) or stage["layers"] < 1:
-            raise UsageError(f"{at}.layers: got {stage['layers']!r}, expected a whole number >= 1")
-        placed.append(
-            Placed(
-                device=str(stage["gpu"]).lower(),
-                id=str(stage["device_id"]),
-                host=str(stage["host"]),
-                instance_type=str(stage.get("instance_type", "")),
-            )
-        )
-        layers.append(stage["layers"])
-    title = str(document.get("name", Path(where).parent.name))
-    network = document.get("network") or {}
-    transport = str(network.get("transport", "")) if isinstance(network, dict) else ""
-    source = Source(words=read_flag_mapping(arguments), unknowns=Unknowns(), where=where)
+    source = Source(words=read_flag_mapping(document.arguments), unknowns=Unknowns(), where=where)
     settings, left_out = _settings(source, asked)
-    return _launch(source, settings, tuple(placed), Sorted(left_out=left_out), asked, stated_layers=tuple(layers),
-                   title=title, transport=transport)  # fmt: skip
-
-
-def _section(document: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
-    if not isinstance(document.get(key), kind) or not document[key]:
-        raise UsageError(f"{where}: {key} is missing or empty; expected Megatron-LM's {key} as run.yaml gives them")
-    return document[key]
+    return _launch(
+        source, settings, document.placed, Sorted(left_out=left_out), asked,
+        stated_layers=document.layers, title=document.title, transport=document.transport,
+    )  # fmt: skip
 
 
 def _launch(

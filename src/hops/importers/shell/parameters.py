@@ -107,7 +107,7 @@ def _span(words: "Expander", node: "Node", children: Sequence["Node"], begin: in
     """Text of a node from `begin` to its closing brace, with children expanded."""
     raw = source(node).encode("utf-8", "surrogateescape")
     out, at = [], begin - node.start_byte
-    for child in (part for child in children for part in _parts(child)):
+    for child in (part for each in children for part in _parts(each)):
         if child.type not in EXPANSIONS | {"string", "raw_string", "regex", "ansi_c_string"}:
             continue
         start = child.start_byte - node.start_byte + (lead(child) if child.type in EXPANSIONS else 0)

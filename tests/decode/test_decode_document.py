@@ -1,5 +1,7 @@
 """Documents: YAML 1.2 scalars as plain data, and the place of every key and value."""
 
+import time
+
 import pytest
 
 from hops.decode.document import dotted, parse
@@ -72,3 +74,10 @@ def test_a_short_form_is_what_is_written_down_of_its_long_path():
     assert document.written(("schedule", "name")) == ("schedule",)
     assert document.written(("model", "name")) == ("model", "name")
     assert document.written(("model", "layers")) == ("model", "layers")
+
+
+def test_a_text_of_too_many_values_is_refused_before_it_is_read():
+    started = time.process_time()
+    document = parse(f"a: [{'1,' * 5_000_000}]", name="f.yaml")
+    assert document.complaints[0].what.startswith("too deep or too large, expected at most 40 levels and 100000 values")
+    assert time.process_time() - started < 2
