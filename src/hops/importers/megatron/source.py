@@ -6,24 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-from hops.decode.decode import read_text
+from hops.decode.decode import opened
 from hops.errors import UsageError
 from hops.importers.megatron.flags import find
 from hops.importers.megatron.hosts import Started, read_launcher
 from hops.importers.megatron.settings import Words, read_flag_mapping, read_name_mapping, read_words
 from hops.importers.shell import Command, Given, Script, read_script
-from hops.importers.shell.grammar import MAX_BYTES
 from hops.importers.shell.values import Unknowns, is_known
+from hops.units import shown
 
+EXPECTED = "a run folder, a run.yaml, a launch script, or a file of flags"
 _OTHER_MODELS = re.compile(r"bert|t5|vision|vit|mamba|hybrid|retro|ict|vlm|realm|multimodal|dino", re.IGNORECASE)
 _TRAINS = re.compile(r"(pretrain|train|finetune|sft)\w*\.py$|^megatron\.training")
 _MODEL_FLAGS = ("num-layers", "encoder-num-layers", "hidden-size", "yaml-cfg", "use-checkpoint-args")
 _RUN_FLAGS = ("train-iters", "train-samples", "global-batch-size", "micro-batch-size", "yaml-cfg")
-
-EXPECTED = "a run folder, a run.yaml, a launch script, or a file of flags"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +82,9 @@ def _with_yaml(source: Source, folder: Path | None) -> Source:
     if not is_known(cfg.value):
         raise UsageError(f"{source.where}: --yaml-cfg: which file is known only when the script runs; import that file")
     file = (folder or Path()) / cfg.value
-    document = parse_yaml(read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES), str(file))
+    document, _ = opened(file, expected="a configuration for --yaml-cfg")
+    if not isinstance(document, dict):
+        raise UsageError(f"{file}: got {shown(document)}, expected sections of names and values")
     note = f"all arguments are those of {file}; Megatron-LM takes none from beside --yaml-cfg"
     return Source(words=read_name_mapping(document), unknowns=source.unknowns, where=str(file), started=source.started,
                   notes=(*source.notes, note))  # fmt: skip
@@ -142,26 +140,12 @@ def _filled(
     return re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", fill, value) if isinstance(value, str) else value
 
 
-def is_configuration(document: Mapping[str, Any]) -> bool:
+def is_configuration(document: object) -> bool:
     """Whether a YAML document holds Megatron-LM's arguments by name: MODEL_ARGS, or sections of --yaml-cfg."""
+    if not isinstance(document, dict):
+        return False
     sections = {"language_model", "model_parallel", "num_layers"} & set(document)
     return isinstance(document.get("MODEL_ARGS"), dict) or bool(sections)
-
-
-def parse_yaml(text: str, where: str) -> Mapping[str, Any]:
-    """A YAML mapping. Raises UsageError with line and column."""
-    try:
-        document = YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"{where}{at}: not YAML: {error.problem}") from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: not YAML: {str(error)[:200]}") from None
-    if not isinstance(document, dict):
-        kind = "nothing" if document is None else f"a {type(document).__name__}"
-        raise UsageError(f"{where}: got {kind}, expected a mapping of keys to values")
-    return document
 
 
 # -- which command trains
