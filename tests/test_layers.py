@@ -25,7 +25,6 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 LEFT = {
     ("decode", "hardware"),
     ("engine", "schedules"),
-    ("search", "schedules"),
 }
 ROOT = Path(hops.__file__).parent
 

@@ -9,11 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hops.errors import UnitError
 
 NS_PER_S: Final = 1_000_000_000
+_MOST_SECONDS = 9.2e9  # in nanoseconds this still fits 64 bits
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(.*?)\s*", re.DOTALL | re.ASCII)
 _LONGEST = 80  # characters of text that is still read as a quantity
 _SHORT = 12  # characters of a written quantity that need no shorter form
@@ -237,11 +241,21 @@ def format_compute(value: float) -> str:
     return COMPUTE.pretty(value)
 
 
-def to_ns(seconds: float) -> int:
-    """The nearest whole nanosecond, as engine and trace count time; the same as `numpy.rint(seconds * 1e9)`.
+@overload
+def to_ns(seconds: float) -> int: ...
+@overload
+def to_ns(seconds: NDArray[np.float64]) -> NDArray[np.int64]: ...
+def to_ns(seconds: float | NDArray[np.float64]) -> int | NDArray[np.int64]:
+    """The nearest whole nanosecond (of two, the even one), as engine and trace count time: of a number, or of each.
 
-    Raises UnitError for NaN, infinities and negative times.
+    A number beyond 64 bits stays exact, an array (any shape) is as wide as a trace's columns. Divide by NS_PER_S for
+    the way back. Raises UnitError for NaN, infinities, negative times, and in an array for more than 292 years.
     """
+    if isinstance(seconds, np.ndarray):
+        unfit = seconds[~((seconds >= 0) & (seconds < _MOST_SECONDS))]
+        if unfit.size:
+            raise UnitError(f"got {float(unfit[0])!r} seconds, expected times of at least 0 and below 292 years")
+        return np.rint(seconds * NS_PER_S).astype(np.int64)
     if not math.isfinite(seconds) or seconds < 0:
         raise UnitError(f"got {seconds!r} seconds, expected a finite time of at least 0")
     return round(seconds * NS_PER_S)

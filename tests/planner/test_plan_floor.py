@@ -134,7 +134,7 @@ def test_the_recurrence_of_1f1b_is_what_the_evaluator_gives():
     """The kernel that the search uses, and `evaluate` on the program that 1F1B builds, agree to rounding."""
     from hops.planner.one_f_one_b import one_f_one_b_s
     from hops.schedules.plain import OneFOneB
-    from hops.timing.evaluate import evaluate
+    from hops.timing.longest_path import evaluate
 
     spec = opened(MIXED)
     pool = Pool.of(spec.base)

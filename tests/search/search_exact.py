@@ -71,7 +71,7 @@ def optimum(profile: StageCosts) -> int | None:
     for s in range(stages - 1):
         for j in range(size):
             model.add(start[s, j] >= end[s + 1, j] + ms(profile.hop_s[s]))
-    for rank, limit in enumerate(profile.memory_bytes):
+    for rank, limit in enumerate(profile.budget_bytes):
         model.add_no_overlap(on_rank[rank])
         if limit is not None:
             model.add_cumulative([pair[0] for pair in held[rank]], [pair[1] for pair in held[rank]], limit)

@@ -11,7 +11,8 @@ from search_exact import optimum, tiny
 from hops.bounds.lower_bound import lower_bound
 from hops.errors import DoesNotFitError
 from hops.program.shape import Shape
-from hops.schedules.builtins import contenders
+from hops.schedules.builtins import builtin_programs
+from hops.search.search import judge
 from hops.timing.examples import profile_from_json
 from hops.timing.stage_costs import StageCosts
 
@@ -32,7 +33,7 @@ def test_the_bound_is_the_optimum_of_most_instances_with_one_stage_per_rank():
 
 def test_the_proved_optima_cover_chunks_and_memory_limits():
     cases = [
-        (profile.shape.num_ranks < profile.shape.num_stages, profile.memory_bytes[0]) for _, profile, _ in optima()
+        (profile.shape.num_ranks < profile.shape.num_stages, profile.budget_bytes[0]) for _, profile, _ in optima()
     ]
     assert len(cases) >= 200
     for chunks in (False, True):
@@ -51,7 +52,7 @@ def test_the_bound_holds_against_an_exact_solver_run_now(seed):
 @settings(deadline=None, max_examples=60)
 @given(profile=profiles)
 def test_no_built_in_beats_the_bound(profile):
-    _, best = contenders(profile)
+    _, best = judge(profile, builtin_programs(profile))
     if best is not None:
         assert lower_bound(profile).value_ns <= best.makespan_ns
 
@@ -68,7 +69,7 @@ def test_the_bound_scales_with_all_times(profile, factor):
 @settings(deadline=None, max_examples=60)
 @given(profile=profiles)
 def test_more_memory_never_raises_the_bound(profile):
-    free = dataclasses.replace(profile, memory_bytes=(None,) * profile.shape.num_ranks)
+    free = dataclasses.replace(profile, budget_bytes=(None,) * profile.shape.num_ranks)
     assert lower_bound(free).value_ns <= lower_bound(profile).value_ns
 
 
@@ -92,7 +93,7 @@ def test_zero_bubble_closed_form_for_few_microbatches(ranks, size):
 def test_room_for_one_activation_serializes_the_microbatches(ranks, size):
     """One microbatch at a time: m times the way there and back, the W of one hidden behind nothing."""
     shape = Shape.loop(ranks, num_microbatches=size)
-    profile = dataclasses.replace(StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3), memory_bytes=(2,) * ranks)
+    profile = dataclasses.replace(StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3), budget_bytes=(2,) * ranks)
     assert lower_bound(profile).value_ns == (size * (2 * ranks + 1)) * MS
 
 
@@ -112,7 +113,7 @@ def test_the_gap_is_a_fraction_of_the_bound():
 
 def test_too_little_memory_for_one_microbatch_is_refused():
     shape = Shape.v(2, num_microbatches=3)
-    profile = dataclasses.replace(StageCosts.uniform(shape), memory_bytes=(None, 3))
+    profile = dataclasses.replace(StageCosts.uniform(shape), budget_bytes=(None, 3))
     with pytest.raises(DoesNotFitError) as error:
         lower_bound(profile)
     assert str(error.value) == ("no program fits: rank 1 has 3 bytes for activations, but one microbatch needs 4")

@@ -31,7 +31,7 @@ def test_a_good_profile_is_read_with_its_units():
     assert profile.forward_s == (0.0015, 0.002)
     assert profile.fused_backward_s == (0.002, 0.0025)
     assert profile.hop_s == (0.00025,)
-    assert profile.memory_bytes == (20, None)
+    assert profile.budget_bytes == (20, None)
     assert not profile.blocking
 
 

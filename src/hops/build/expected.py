@@ -29,7 +29,7 @@ def build_profile(
         blocking=blocking,
         activation_bytes=tuple(memory.activation_bytes for memory in memories),
         kept_for_weight_bytes=tuple(memory.kept_for_weight_bytes for memory in memories),
-        memory_bytes=tuple(max(0, each) for each in room),
+        budget_bytes=tuple(max(0, each) for each in room),
     )
 
 

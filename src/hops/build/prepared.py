@@ -18,7 +18,7 @@ from hops.schedules.base import StaticScheduler
 from hops.spec.distributions import ConstantForm, Form
 from hops.spec.hardware import StallForm
 from hops.spec.spec import Spec
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.trace.trace import Stream, Trace
 from hops.units import format_bytes
 

@@ -139,7 +139,7 @@ def floor_terms(
 
 @kernel
 def one_f_one_b_s(size: int, forward: FloatArray, fused: FloatArray, down: FloatArray, up: FloatArray) -> float:
-    """The makespan (s) of 1F1B with overlapped messages that share nothing, as `hops.timing.evaluate` has it.
+    """The makespan (s) of 1F1B with overlapped messages that share nothing, as `hops.timing.longest_path` has it.
 
     `forward` and `fused` have one value per stage, `down` and `up` one per pair of neighbours. Turn j has, on every
     stage, the F that stands before B of microbatch j (F j + 1 on the last but one, F j + 2 before that), then that B.

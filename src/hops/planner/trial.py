@@ -12,7 +12,7 @@ from hops.schedules.base import StaticScheduler
 from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 
 REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
 

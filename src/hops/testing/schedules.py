@@ -15,7 +15,7 @@ from hops.program.lowering import check
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import Scheduler, StaticScheduler
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Trace
@@ -89,7 +89,7 @@ class SchedulerConformance(ABC):
             pytest.skip("it does not promise to heed memory limits")
         shape = self._shape(num_ranks, num_microbatches)
         limits = tuple(2 + 3 * (rank % 2) for rank in range(num_ranks))
-        profile = replace(unequal(shape), memory_bytes=limits)
+        profile = replace(unequal(shape), budget_bytes=limits)
         peaks = evaluate(program_from_trace(self._run(profile)), profile).peak_bytes
         for rank, (peak, limit) in enumerate(zip(peaks, limits, strict=True)):
             assert peak <= limit, f"rank {rank} takes {peak} bytes of {limit}"

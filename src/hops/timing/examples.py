@@ -72,7 +72,7 @@ def profile_from_json(where: str, value: Any) -> NamedProfile:
         blocking=fields.flag("blocking"),
         activation_bytes=activation,
         kept_for_weight_bytes=kept,
-        memory_bytes=tuple(fields.limits(shape, activation)),
+        budget_bytes=tuple(fields.limits(shape, activation)),
     )
     return NamedProfile(name=fields.text("name"), profile=profile)
 

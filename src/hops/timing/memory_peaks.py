@@ -45,7 +45,7 @@ def memory_peaks(program: Program, costs: StageCosts) -> Peaks:
 def fits_budget(program: Program, costs: StageCosts) -> bool:
     """Whether a program keeps to the activation budget of every rank at any time."""
     peaks = memory_peaks(program, costs).activation_bytes
-    return all(limit is None or peak <= limit for peak, limit in zip(peaks, costs.memory_bytes, strict=True))
+    return all(limit is None or peak <= limit for peak, limit in zip(peaks, costs.budget_bytes, strict=True))
 
 
 def _most(program: Program, gain: IntArray, loss: IntArray) -> tuple[int, ...]:
