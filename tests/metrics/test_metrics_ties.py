@@ -8,6 +8,7 @@ from hops.metrics.critical_path import PathTerm, Piece, critical_paths
 from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.iterations import Iterations
 from hops.metrics.summary import RunFacts
+from hops.metrics.waits import waits
 from hops.program.action import Op
 
 
@@ -91,3 +92,16 @@ def test_a_path_that_comes_by_the_forward_of_a_pair_passes_its_backward_as_well(
         PathTerm(Piece.MESSAGE, 1, 1, F, 2): 3,
         PathTerm(Piece.COMPUTE, 2, 2, F): 37,
     }
+
+
+def test_of_two_ranks_that_end_the_pipeline_at_once_the_others_wait_for_the_first():
+    """Rank 0 waits 7 for a message before it ends at 50; rank 1 computes until 50; rank 2 has nothing left from 25."""
+    rows = Rows()
+    rows.add(0, 8, rank=0, stage=0, microbatch=0, op=F)
+    rows.add(8, 10, rank=0, stage=0, microbatch=1, op=F)
+    rows.add(8, 20, rank=1, stage=1, microbatch=0, op=F)
+    rows.add(20, 25, rank=2, stage=2, microbatch=0, op=F)
+    rows.add(20, 30, rank=1, stage=1, microbatch=0, op=B)
+    rows.add(30, 50, rank=1, stage=1, microbatch=1, op=F)
+    rows.add(37, 50, rank=0, stage=0, microbatch=0, op=B)
+    assert waits(of(rows, 3, 2)).messages.tolist() == [[7, 0, 7]]
