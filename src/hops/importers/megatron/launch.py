@@ -21,7 +21,6 @@ from hops.importers.megatron.source import (
     read_flags,
     refuse_idle,
 )
-from hops.importers.shell.grammar import MAX_BYTES
 from hops.importers.shell.values import Unknowns
 
 
@@ -89,7 +88,7 @@ def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = N
     asked = replace(asked or Asked(), devices=devices or (asked or Asked()).devices)
     file = path / "run.yaml" if path.is_dir() else path
     if file.suffix not in {".yaml", ".yml"}:
-        text = read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES)
+        text = read_text(file, error=UsageError, expected=EXPECTED)
         return launch_from_flags(text, asked.devices, name=str(file), asked=asked, folder=file.parent)
     data, where = opened(file, expected=EXPECTED)
     if is_configuration(data):
