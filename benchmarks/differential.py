@@ -2,8 +2,9 @@
 
     python -m benchmarks.differential [--cases 5000] [--seed 0] [--json]
 
-A case is drawn from its seed: a program (a built-in schedule, or random orders on random placements, with pairs), times,
-jitter, links with and without sharing, ways to send, iterations and their ends, and faults. Exits with 1 if any differs.
+A case is drawn from its seed: a program (a built-in schedule, or random orders on random placements, with pairs),
+times, jitter, links with and without sharing, ways to send, iterations and their ends, faults. Exits with 1 if any
+differs.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from hops.distributions import Exponential, LogNormal
 from hops.engine.compiled_run import run_compiled
 from hops.engine.settings import P2P, Engine, Faults, RunSettings
 from hops.engine.simulate import run_program, run_program_until_stop
+from hops.engine.tables import Inputs
 from hops.errors import HopsError, UsageError
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
 from hops.hardware.network import Link, Network, RareDelay, Route
@@ -91,7 +93,7 @@ def random_program(rng: Random) -> Program:
 
 
 def random_order(rng: Random, shape: Shape) -> Program:
-    """Actions one by one, each chosen among those that can run; an F may be paired with a backward that can run, too."""
+    """Actions one by one, each chosen among those that can run; an F may be paired with a backward that can, too."""
     last = shape.num_stages - 1
     splits = rng.choice([0.0, 0.5, 1.0])
     ready = [Action(0, Op.F, microbatch) for microbatch in range(shape.num_microbatches)]
@@ -207,8 +209,12 @@ def outcome(case: Case) -> str:
         expected = run_program_until_stop(*run) if case.until_stop else None
         trace = run_program(*run) if expected is None else expected.trace
     except HopsError as error:
-        assert compiled(case) is None, f"the reference says: {error}"
-        return type(error).__name__
+        said = error
+    else:
+        said = None
+    if said is not None:
+        assert compiled(case) is None, f"the reference says: {said}"
+        return type(said).__name__
     found = compiled(case)
     assert found is not None, "it does not end in the compiled engine"
     assert len(found.trace) == len(trace), f"{len(found.trace)} rows, expected {len(trace)}"
@@ -224,8 +230,8 @@ def outcome(case: Case) -> str:
 
 def compiled(case: Case):  # noqa: ANN201
     """The case in the compiled engine; None if it does not end there."""
-    run = (case.program, lower(case.program), case.costs, case.network, case.settings)
-    return run_compiled(*run, until_stop=case.until_stop)
+    inputs = Inputs(case.program, lower(case.program), case.costs, case.network, case.settings)
+    return run_compiled(inputs, until_stop=case.until_stop)
 
 
 def main() -> None:
@@ -246,7 +252,9 @@ def main() -> None:
     if arguments.json:
         print(json.dumps({"cases": arguments.cases, "ended": ended, "different": wrong, "seconds": seconds}))
     else:
-        print(f"{arguments.cases} cases in {seconds} s: " + ", ".join(f"{ended[name]} {name}" for name in sorted(ended)))
+        print(
+            f"{arguments.cases} cases in {seconds} s: " + ", ".join(f"{ended[name]} {name}" for name in sorted(ended))
+        )
         for each in wrong:
             print(f"seed {each['seed']}: {each['difference']}")
     sys.exit(1 if wrong else 0)

@@ -12,7 +12,11 @@ import numpy as np
 
 P = ParamSpec("P")
 R = TypeVar("R")
-WORTH_CALLING, WORTH_IMPORTING = 2_000, 2_000_000  # turns of a loop, at about half a microsecond each in Python
+WORTH_CALLING_AGAIN, WORTH_CALLING, WORTH_IMPORTING = (
+    50,
+    2_000,
+    2_000_000,
+)  # turns of a loop, at about half a microsecond each in Python
 
 
 class Kernel(Generic[P, R]):
@@ -46,7 +50,7 @@ class Kernel(Generic[P, R]):
             work: how often the innermost loop runs, about.
             args: numbers, arrays, and NamedTuples of them. What is written into arrays is there in either form.
         """
-        if pays(work):
+        if pays(work) or (self.is_compiled and work >= WORTH_CALLING_AGAIN):
             return cast("Callable[..., R]", self.fast)(*args)
         lists = [_as_lists(each) for each in args]
         result = cast("Callable[..., R]", self.function)(*lists)
@@ -64,7 +68,10 @@ class Kernel(Generic[P, R]):
     @cached_property
     def part(self) -> Callable[P, R]:
         """The compiled function as other compiled ones call it: without what a call from Python needs."""
-        inline = {"inline": "always"} if self._once else {}
+        if not self._allocates:  # many arrays are passed on: a call would cost more than the body
+            inline: dict[str, Any] = {"inline": "always"} if self._once else {"forceinline": True}
+        else:
+            inline = {}
         return self._compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True, **inline)
 
     def _compiled(self, **options: Any) -> Callable[P, R]:
@@ -101,7 +108,11 @@ def _source(function: FunctionType) -> bytes:
     globals_used = [function.__globals__.get(name) for name in code.co_names]
     constants = [value for value in globals_used if isinstance(value, int | float)]
     own = code.co_code + repr((code.co_consts, code.co_names, constants)).encode()
-    return b"".join([own, *(_source(cast("FunctionType", called.function)) for called in _called(function).values())])
+    below = [
+        repr((called._allocates, called._once)).encode() + _source(cast("FunctionType", called.function))  # noqa: SLF001
+        for called in _called(function).values()
+    ]
+    return b"".join([own, *below])
 
 
 def available() -> bool:

@@ -1,4 +1,4 @@
-"""Both engines give the same trace, in every column, whatever is simulated (more: `python -m benchmarks.differential`)."""
+"""Both engines give the same trace, whatever is simulated (many more cases: `python -m benchmarks.differential`)."""
 
 import subprocess
 import sys
@@ -95,7 +95,7 @@ def test_policies_run_in_the_reference_only():
     scheduler = SCHEDULERS.get("1f1b")()
     expected = StageCosts.uniform(scheduler.shape(2, 2))
     with pytest.raises(UsageError, match="the compiled engine runs programs only"):
-        run_policy(scheduler, expected, costs(2), Network.uniform(2), RunSettings(engine=Engine.COMPILED))
+        run_policy(scheduler.placed(expected), costs(2), Network.uniform(2), RunSettings(engine=Engine.COMPILED))
 
 
 @needs_numba
@@ -106,4 +106,3 @@ def test_the_command_counts_how_cases_ended():
     )  # fmt: skip
     assert '"cases": 3' in done.stdout
     assert '"different": []' in done.stdout
-

@@ -159,5 +159,5 @@ def test_a_run_yaml_that_is_wrong_says_where(tmp_path, old, new, message):
 
 
 def test_a_missing_run_says_what_was_expected():
-    with pytest.raises(UsageError, match=r"expected a run folder, a run\.yaml, or a file of flags"):
+    with pytest.raises(UsageError, match=r"expected a run folder, a run\.yaml, a launch script, or a file"):
         read_launch(Path("nowhere"))

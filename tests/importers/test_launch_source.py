@@ -244,7 +244,7 @@ def test_options_that_a_run_yaml_does_not_take_are_refused(tmp_path, asked):
 
 
 def test_a_file_without_end_is_refused():
-    with pytest.raises(UsageError, match="/dev/zero: got more than 20000000 bytes, expected a run folder"):
+    with pytest.raises(UsageError, match="/dev/zero: got more than 1048576 bytes, expected a run folder"):
         read_launch(Path("/dev/zero"), ("l4",))
 
 

@@ -27,4 +27,6 @@ def is_compiled_worth_it(program: Program, settings: RunSettings) -> bool:
 def check_policy(settings: RunSettings) -> None:
     """Raises UsageError if the compiled engine is asked for to run a policy."""
     if settings.engine is Engine.COMPILED:
-        raise UsageError("the compiled engine runs programs only, and this schedule decides while it runs: use engine: auto")
+        raise UsageError(
+            "the compiled engine runs programs only, and this schedule decides while it runs: use engine: auto"
+        )

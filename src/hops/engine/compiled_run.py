@@ -5,11 +5,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.cost.base import CostModel
 from hops.engine.draws import draw_durations
 from hops.engine.fault_windows import FaultWindows, with_fault_rows
 from hops.engine.kernel import ROWS_PER_RANK, run_events
-from hops.engine.kernel_actions import wake
 from hops.engine.kernel_faults import await_edge, lose_all
 from hops.engine.kernel_rows import drop_open, longest_tie, settle
 from hops.engine.records import (
@@ -52,7 +50,6 @@ from hops.engine.records import (
     Rows,
 )  # fmt: skip
 from hops.engine.rows import trace_meta
-from hops.engine.settings import RunSettings
 from hops.engine.stopped_run import (
     Interruption,
     StoppedRun,
@@ -61,12 +58,9 @@ from hops.engine.stopped_run import (
     words_of_message,
     words_of_work,
 )
-from hops.engine.tables import Draws, empty_rows, empty_state, make_tables, make_windows
+from hops.engine.tables import Draws, Inputs, empty_rows, empty_state, make_tables, make_windows
 from hops.faults.plan import FOREVER
-from hops.hardware.network import Network
 from hops.program.action import Op
-from hops.program.lowering import Lowered
-from hops.program.program import Program
 from hops.trace.trace import Trace
 from hops.units import NS_PER_S
 
@@ -79,17 +73,15 @@ N = TypeVar("N", bound=np.generic)
 class CompiledRun:
     """One simulation of a program; `run` may be called once."""
 
-    def __init__(
-        self, program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, windows: FaultWindows, *,
-        until_stop: bool = False,
-    ) -> None:  # fmt: skip
-        self.program, self.network, self.settings, self.known = program, network, settings, windows
-        self.tables = make_tables(program, low, costs, network, settings, windows, until_stop=until_stop)
-        self.windows = make_windows(windows, len(network.links))
-        self.draws = Draws(self.tables, program.shape, costs, network, settings)
+    def __init__(self, inputs: Inputs, windows: FaultWindows, *, until_stop: bool = False) -> None:
+        self.program, self.network, self.settings = inputs.program, inputs.network, inputs.settings
+        self.known = windows
+        self.tables = make_tables(inputs, windows, until_stop=until_stop)
+        self.windows = make_windows(windows, len(inputs.network.links))
+        self.draws = Draws(self.tables, inputs)
         self.drawn = self.draws.draw(0)
-        shape = program.shape
-        self.state = empty_state(self.tables, len(low.receiver), TRANSFERS_PER_RANK * shape.num_ranks + 8)
+        room = TRANSFERS_PER_RANK * inputs.program.num_ranks + 8
+        self.state = empty_state(self.tables, len(inputs.low.receiver), room)
         self.rows = empty_rows(self._expected_rows())
 
     def run(self, reported: int = 0) -> int:
@@ -100,8 +92,6 @@ class CompiledRun:
         """
         drawn_up_to = 0
         await_edge.ready(self.windows, self.state)
-        for rank in range(self.program.shape.num_ranks):
-            wake.ready(self.state, rank)
         clock = self.state.clock
         while True:
             code = run_events.fast(self.tables, self.drawn, self.windows, self.state, self.rows)
@@ -130,7 +120,9 @@ class CompiledRun:
             number = int(self.state.transfers[timer - shape.num_ranks - FIRST_TRANSFER, ACTION_OF])
             action = self.program.action(number)
             source, target = self.tables.kinds[self.tables.actions[KIND, number], [OWNER, TARGET]].tolist()
-            return timed_out(self.known, now, words_of_message(action, (source, target)), (source, target), link, completed)
+            return timed_out(
+                self.known, now, words_of_message(action, (source, target)), (source, target), link, completed
+            )
         task = Op(int(self.state.ranks[timer, TASK]))
         other = self.tables.tied_first + self.tables.tied_last - timer
         ranks = (timer, other) if task is Op.TIED_REDUCE else (timer,)
@@ -166,14 +158,14 @@ class CompiledRun:
         actions, ranks = self.tables.actions, self.program.shape.num_ranks
         messages = int(np.count_nonzero(actions[BRING] != NONE))
         each = actions.shape[1] + messages + ROWS_PER_RANK * ranks
-        return each * self.settings.iterations + ROWS_PER_RANK * ranks + 8
+        return int(each) * self.settings.iterations + ROWS_PER_RANK * ranks + 8
 
     def _make_room(self) -> None:
         """Twice as many transfers, or half as many rows more."""
         state, rows = self.state, self.rows
         more = rows.longs.shape[1] // 2 + 64
         if rows.longs.shape[1] - state.clock[NUM_ROWS] < more:
-            self.rows = Rows(*(_wider(matrix, more) for matrix in rows))
+            self.rows = Rows(_wider(rows.shorts, more), _wider(rows.flags, more), _wider(rows.longs, more))
         had = len(state.transfers)
         if state.clock[IN_USE] < had // 2:
             return
@@ -201,18 +193,17 @@ def _longer(matrix: NDArray[N]) -> NDArray[N]:
     return np.vstack([matrix, np.full_like(matrix, NONE)])
 
 
-def run_compiled(
-    program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, *, until_stop: bool
-) -> StoppedRun | None:
-    """Simulate a program, which was lowered, to its end or (`until_stop`) to the first stop.
+def run_compiled(inputs: Inputs, *, until_stop: bool) -> StoppedRun | None:
+    """Simulate a program to its end or (`until_stop`) to the first stop.
 
     None: it stalls, or a transport gives up that must not; the reference has words for that.
     """
-    until_ns, reported = _first_horizon(program, costs, settings), 0
-    names = [link.name for link in network.links]
+    faults, ranks = inputs.settings.faults, inputs.program.num_ranks
+    until_ns, reported = _first_horizon(inputs), 0
+    names = [link.name for link in inputs.network.links]
     while True:
-        windows = FaultWindows.compile(settings.faults, program.num_ranks, names, until_ns=until_ns)
-        run = CompiledRun(program, low, costs, network, settings, windows, until_stop=until_stop)
+        windows = FaultWindows.compile(faults, ranks, names, until_ns=until_ns)
+        run = CompiledRun(inputs, windows, until_stop=until_stop)
         code = run.run(reported)
         if code == TOO_SHORT:  # it goes on for longer than was thought, and faults later on hit it
             reported, until_ns = max(reported, int(run.state.clock[GONE])), 8 * until_ns
@@ -229,10 +220,11 @@ def run_compiled(
 FEW_FAULTS = 100  # are compiled all at once
 
 
-def _first_horizon(program: Program, costs: CostModel, settings: RunSettings) -> int:
+def _first_horizon(inputs: Inputs) -> int:
     """Until when faults are looked at, at first: twice as long as all actions would take one after the other."""
+    program, settings = inputs.program, inputs.settings
     if len(settings.faults.plan) <= FEW_FAULTS:
         return FOREVER
-    durations = draw_durations(0, program.shape, costs, settings.seed)
+    durations = draw_durations(0, program.shape, inputs.costs, settings.seed)
     one_by_one = int(durations.mean(axis=1)[program.kind].sum())
     return 2 * settings.iterations * one_by_one + NS_PER_S

@@ -3,6 +3,8 @@
 The order of everything is that of the reference (`hops.engine.breakage`).
 """
 
+# ruff: noqa: SIM110 (what is compiled loops plainly)
+
 from hops.compiled import bare_kernel, kernel_part
 from hops.engine.kernel_actions import arm_work, begin, wake, work_is_blocked
 from hops.engine.kernel_links import rerate

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.engine.draws import NUM_OPS, draw_delays, draw_durations, draw_end
+from hops.engine.draws import draw_delays, draw_durations, draw_end
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
     ALL_UP,
     AT_TIED,
+    AWAKE,
     BEHIND_LAST,
     BRING,
     CLOSES,
@@ -45,7 +47,10 @@ from hops.engine.records import (
     SINGLE,
     STANDS_AT,
     TASK,
+    WOKEN,
+    WOKEN_EVEN,
     Drawn,
+    Floats,
     Ints,
     Rows,
     State,
@@ -56,26 +61,45 @@ from hops.engine.rows import message_sizes
 from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
-from hops.program.action import Op
+from hops.program.action import NUM_OPS, Op
 from hops.program.lowering import Lowered
 from hops.program.program import Program
 from hops.program.shape import Shape
+from hops.units import NS_PER_S
 
 Links = tuple[int, ...]
 
 
-def fixed(values: Sequence[object] | NDArray[np.generic], kind: type = np.int64) -> NDArray[np.int64]:
-    """A read-only array: a kernel is compiled anew for arrays that differ in this."""
-    array = np.ascontiguousarray(values, dtype=kind)
+def fixed(values: Sequence[object] | NDArray[np.generic]) -> Ints:
+    """A read-only array of integers: a kernel is compiled anew for arrays that differ in this."""
+    array: Ints = np.ascontiguousarray(values, dtype=np.int64)
     array.setflags(write=False)
     return array
 
 
-def make_tables(
-    program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, windows: FaultWindows,
-    *, until_stop: bool,
-) -> Tables:  # fmt: skip
+def fixed_floats(values: Sequence[float]) -> Floats:
+    """The same of floats."""
+    array: Floats = np.array(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+NO_FLOATS = fixed_floats([])
+
+
+class Inputs(NamedTuple):
+    """What a run of a program is made of. `low` is the program, lowered."""
+
+    program: Program
+    low: Lowered
+    costs: CostModel
+    network: Network
+    settings: RunSettings
+
+
+def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:
     """What does not change during the run."""
+    program, low, costs, network, settings = inputs
     shape = program.shape
     owner, feeder, target = ends_of(shape)
     routes = _routes(owner, target, network)
@@ -90,11 +114,13 @@ def make_tables(
     return Tables(
         actions=_actions(program, low, feeder, target),
         kinds=fixed(
-            np.column_stack([owner, feeder, target, _sizes(costs), ranges[:kinds], ranges[kinds : 2 * kinds]])
+            np.column_stack(
+                [owner, feeder, target, message_sizes(costs).reshape(-1), ranges[:kinds], ranges[kinds : 2 * kinds]]
+            )
         ),
         crossed=crossed,
         of_rank=fixed(of_rank),
-        full=fixed(np.array([bandwidth.get(name, inf) / 1e9 for name in windows.links]), np.float64),
+        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
         most_hops=max(1, *map(len, shared)),
         tied_first=tied[0],
         tied_last=tied[1],
@@ -137,11 +163,6 @@ def ends_of(shape: Shape) -> tuple[Ints, Ints, Ints]:
     return owner, other(stage - step), other(stage + step)
 
 
-def _sizes(costs: CostModel) -> Ints:
-    sizes = message_sizes(costs)
-    return np.column_stack([sizes, np.zeros(len(sizes), dtype=np.int64)]).reshape(-1)
-
-
 def _routes(owner: Ints, target: Ints, network: Network) -> list[Links]:
     """Links that the output of each kind crosses."""
     if not network.links:
@@ -166,6 +187,11 @@ def _ranges(num_links: int, lists: Sequence[Links]) -> tuple[Ints, Ints]:
 
 def make_windows(known: FaultWindows, num_links: int) -> Windows:
     """The fault windows as arrays. Links from `num_links` on have no bandwidth: only reductions cross them."""
+    if not known.faults.plan:
+        nothing = fixed([])
+        lows = fixed(np.zeros(len(known.rank_pace) + len(known.link_pace) + 1, dtype=np.int64))
+        edges, items = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
+        return Windows(edges, items, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
     until = {(link, start): end for link, windows in enumerate(known.link_down) for start, end in windows}
     items = [list(_items(at, change, until, num_links)) for at, change in known.changes]
     lows = np.cumsum([0, *map(len, items)])
@@ -176,10 +202,10 @@ def make_windows(known: FaultWindows, num_links: int) -> Windows:
     return Windows(
         edges=fixed(np.column_stack([[*(at for at, _ in known.changes), ENDLESS], lows])),
         items=fixed(np.array([item[:3] for item in flat], dtype=np.int64).reshape(-1, 3)),
-        parts=fixed([item[3] for item in flat], np.float64),
+        parts=fixed_floats([item[3] for item in flat]),
         pace_low=fixed(np.cumsum([0, *map(len, since)])),
         pace_since=fixed([time for several in since for time in several]),
-        pace_factor=fixed([factor for several in factors for factor in several], np.float64),
+        pace_factor=fixed_floats([factor for several in factors for factor in several]),
         horizon_ns=ENDLESS if known.horizon_ns >= FOREVER else known.horizon_ns,
     )
 
@@ -198,11 +224,10 @@ def _items(
 class Draws:
     """What is drawn for the two iterations that may be under way."""
 
-    def __init__(
-        self, tables: Tables, shape: Shape, costs: CostModel, network: Network, settings: RunSettings
-    ) -> None:
-        self._tables, self._shape, self._costs, self._network = tables, shape, costs, network
-        self._seed, self._slots = settings.seed, min(2, settings.iterations)
+    def __init__(self, tables: Tables, inputs: Inputs) -> None:
+        shape = inputs.program.shape
+        self._tables, self._shape, self._costs, self._network = tables, shape, inputs.costs, inputs.network
+        self._seed, self._slots = inputs.settings.seed, min(2, inputs.settings.iterations)
         self._duration = self._delay = np.zeros((self._slots, 0), dtype=np.int64)
         self._ends = np.zeros((2, 2, shape.num_ranks), dtype=np.int64)
         self._once = np.zeros((2, 5), dtype=np.int64)
@@ -236,13 +261,14 @@ class Draws:
 
 
 def empty_state(tables: Tables, num_messages: int, num_transfers: int) -> State:
-    """The state at time 0: every rank in its first iteration, no transfer under way."""
+    """The state at time 0: every rank about to decide on its first iteration, no transfer under way."""
     num_ranks, num_links = len(tables.of_rank) - 1, len(tables.full)
     clock = np.zeros(NUM_CLOCK, dtype=np.int64)
     clock[ALL_UP] = 1
     ranks = np.zeros((num_ranks, NUM_OF_RANK), dtype=np.int64)
     ranks[:, [HELD, TASK, OFFERS, LAST_OFFER]] = NONE
     ranks[:, POSITION] = tables.of_rank[:-1, FIRST]
+    ranks[:, WOKEN_EVEN], ranks[:, AWAKE], clock[WOKEN] = np.arange(num_ranks), 1, num_ranks
     links = np.zeros((num_links, 5), dtype=np.int64)
     links[:, [FIRST_HOP, LAST_HOP]] = NONE
     meeting = np.zeros((2, 4), dtype=np.int64)

@@ -26,7 +26,7 @@ from hops.decode.quantities import Count, Index, Positive, Several
 from hops.errors import TraceError, UsageError
 from hops.files import atomic_path, atomic_write
 from hops.program.action import Op
-from hops.trace.trace import COLUMNS, MOST_MICROBATCHES, LinkMeta, Stream, Trace, TraceMeta, check_columns
+from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, check_columns
 
 FORMAT: Final = "hops-trace/1"
 EXAMPLE = (
@@ -80,8 +80,6 @@ class WrittenMeta:
     def __post_init__(self) -> None:
         if len(self.hosts) != len(self.devices):
             raise TraceError(f"got {len(self.hosts)} hosts for {len(self.devices)} devices, expected one each per rank")
-        if self.num_microbatches > MOST_MICROBATCHES:
-            raise TraceError(f"num_microbatches: got {self.num_microbatches}, expected at most {MOST_MICROBATCHES}")
         if max(self.rank_of_stage) >= len(self.devices):
             got = f"rank_of_stage {list(self.rank_of_stage)} names ranks beyond the {len(self.devices)} devices"
             raise TraceError(f"{got}, expected one of them for every stage")

@@ -15,7 +15,7 @@ from hops.importers.shell import Command, Given, Script, read_script
 from hops.importers.shell.values import Unknowns, is_known
 from hops.units import shown
 
-EXPECTED = "a run folder, a run.yaml, or a file of flags"
+EXPECTED = "a run folder, a run.yaml, a launch script, or a file of flags"
 _OTHER_MODELS = re.compile(r"bert|t5|vision|vit|mamba|hybrid|retro|ict|vlm|realm|multimodal|dino", re.IGNORECASE)
 _TRAINS = re.compile(r"(pretrain|train|finetune|sft)\w*\.py$|^megatron\.training")
 _MODEL_FLAGS = ("num-layers", "encoder-num-layers", "hidden-size", "yaml-cfg", "use-checkpoint-args")
