@@ -91,7 +91,7 @@ def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = N
     if file.suffix not in {".yaml", ".yml"}:
         text = read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES)
         return launch_from_flags(text, asked.devices, name=str(file), asked=asked, folder=file.parent)
-    data, where = opened(file, expected=EXPECTED)
+    data, where = opened(file, expected=EXPECTED, largest=MAX_BYTES)
     if is_configuration(data):
         return _located(read_document(data, asked, where=str(file)), asked, title=file.parent.name or file.stem)
     return _from_run(read_run_document(data, where, file), file, asked)
