@@ -12,7 +12,7 @@ import json
 import time
 import tracemalloc
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -29,7 +29,7 @@ def simulate(schedule: str, ranks: int, microbatches: int) -> Trace:
     assert isinstance(scheduler, StaticScheduler)
     profile = StageCosts.uniform(scheduler.shape(ranks, microbatches), f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     scheduler.configure(profile)
-    costs = FixedCosts.uniform(ranks, f=1e-3, i=1e-3, w=1e-3, bytes_per_message=1 << 20)
+    costs = TableCosts.uniform(ranks, f=1e-3, i=1e-3, w=1e-3, bytes_per_message=1 << 20)
     return run_program(scheduler.program, costs, Network.uniform(ranks, latency_s=1e-4))
 
 

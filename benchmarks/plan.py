@@ -36,14 +36,13 @@ MICROBATCHES = (256, 64)
 def measure(microbatches: int, seed: int, budget_s: float) -> dict[str, object]:
     """One case, in this process."""
     from hops.decode.document import parse
-    from hops.planner.budget import Budget
     from hops.planner.planner import plan
     from hops.spec.load import override
     from hops.spec.open import open_spec
 
     changes = (f"pipeline.microbatches={microbatches}", f"simulation.seed={seed}")
     opened = open_spec(override(parse(SPEC, name="benchmark"), changes))
-    report = plan(opened, budget=Budget(seconds=budget_s))
+    report = plan(opened, budget_s=budget_s)
     best = report.plans[0]
     return {
         "microbatches": microbatches,

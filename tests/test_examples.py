@@ -8,7 +8,6 @@ import hops
 from hops.decode.document import parse
 from hops.importers.megatron.launch import launch_from_flags
 from hops.importers.megatron.spec import spec_text
-from hops.planner.budget import Budget
 from hops.planner.planner import plan
 from hops.spec.choices import left_open
 from hops.spec.open import load_open
@@ -56,7 +55,7 @@ def test_an_open_example_is_for_hops_plan_and_becomes_a_spec_that_runs(path):
     assert path.read_text(encoding="utf-8").startswith("# ")
     with pytest.raises(hops.errors.SpecError, match="`hops plan` chooses it and writes specs to run"):
         hops.load(path)
-    (best,) = plan(load_open(path), budget=Budget(seconds=0.1), top=1).plans
+    (best,) = plan(load_open(path), budget_s=0.1, top=1).plans
     spec = hops.loads(dump(best.spec))
     assert hops.summarize(hops.simulate(spec)).iteration_time.mean_ms == best.seconds * 1e3
 

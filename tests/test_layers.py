@@ -23,7 +23,6 @@ LAYERS = [
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 # Arrows that still point upward; each goes with the rewrite of its room, and none may be added.
 LEFT = {
-    ("decode", "hardware"),
     ("engine", "schedules"),
 }
 ROOT = Path(hops.__file__).parent

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +163,26 @@ def test_nanoseconds_survive_the_way_through_seconds(nanoseconds):
 def test_times_that_are_none_are_refused(seconds):
     with pytest.raises(UnitError, match="expected a finite time of at least 0"):
         to_ns(seconds)
+
+
+@given(seconds=st.lists(st.floats(min_value=0, max_value=9e9), max_size=8))
+@settings(deadline=None)
+def test_an_array_of_seconds_becomes_what_each_becomes(seconds):
+    many = to_ns(np.array([seconds]))
+    assert many.dtype == np.int64
+    assert many.tolist() == [[to_ns(each) for each in seconds]]
+
+
+def test_halves_of_a_nanosecond_go_to_the_even_one():
+    times = [0.5e-9, 1.5e-9, 2.5e-9, 0.7e-9]
+    assert [to_ns(each) for each in times] == to_ns(np.array(times)).tolist() == [0, 2, 2, 1]
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1e-9, 9.3e9])
+def test_an_array_with_times_that_are_none_is_refused(seconds):
+    with pytest.raises(UnitError) as caught:
+        to_ns(np.array([1.0, seconds]))
+    assert str(caught.value) == f"got {seconds!r} seconds, expected times of at least 0 and below 292 years"
 
 
 def test_wrong_values_are_shown_in_the_words_of_yaml_and_cut_when_long():

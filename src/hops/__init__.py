@@ -1,33 +1,457 @@
 """HOPS predicts, plans and explains pipeline-parallel LLM training on mixed GPUs.
 
-In three lines::
+Every verb is a function of this module. A spec says what runs where; it comes from a file or from plain data:
 
-    spec = hops.load("spec.yaml")
-    run = hops.simulate(spec)
-    summary = hops.summarize(run)
+>>> import hops
+>>> spec = hops.from_dict({
+...     "pipeline": {
+...         "stage_times": {"forward": "10 ms", "backward": "20 ms", "message": "8 MiB"},
+...         "microbatches": 8,
+...     },
+...     "hardware": {"nodes": [{"devices": ["h100", "h100", "h100", "h100"]}]},
+... })
+>>> spec
+Spec(1f1b, 8 microbatches, 4 h100)
+>>> run = hops.simulate(spec)
+>>> summary = hops.summarize(run)
+>>> round(summary.iteration_time.mean_ms)
+330
+
+The examples below go on with this `spec`, `run` and `summary`. All errors are `hops.HopsError`: what is wrong, what was
+got, what is expected, where, and the fix.
 """
 
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hops.build.run import SimulatedRun, simulate, summarize
-    from hops.spec.load import load, loads
+    from hops.build.compare import Compared
+    from hops.build.run import SimulatedRun
+    from hops.build.setup import Setup
+    from hops.calibrate.validate import Validation
+    from hops.cost.profile import HardwareProfile
+    from hops.diagnose.what_if import WhatIf
+    from hops.errors import HopsError
+    from hops.fleet.result import GoodputSummary
+    from hops.importers.base import Imported
+    from hops.metrics.summary import RunFacts, Summary
+    from hops.planner.result import Plan, PlanReport
+    from hops.program.program import Program
+    from hops.search.search import Result
+    from hops.spec.spec import Spec
+    from hops.timing.stage_costs import StageCosts
+    from hops.trace.trace import Trace
+
+    File = str | os.PathLike[str]
 
 __version__ = "0.1.0"
-__all__ = ["SimulatedRun", "__version__", "load", "loads", "simulate", "summarize"]
-
-_HOME = {
+_TYPES = {  # where the types that verbs take and give live; loaded when they are first asked for
+    "Compared": "hops.build.compare",
+    "GoodputSummary": "hops.fleet.result",
+    "HardwareProfile": "hops.cost.profile",
+    "HopsError": "hops.errors",
+    "Imported": "hops.importers.base",
+    "Plan": "hops.planner.result",
+    "PlanReport": "hops.planner.result",
+    "Program": "hops.program.program",
+    "Result": "hops.search.search",
+    "RunFacts": "hops.metrics.summary",
+    "Setup": "hops.build.setup",
     "SimulatedRun": "hops.build.run",
-    "load": "hops.spec.load",
-    "loads": "hops.spec.load",
-    "simulate": "hops.build.run",
-    "summarize": "hops.build.run",
+    "Spec": "hops.spec.spec",
+    "StageCosts": "hops.timing.stage_costs",
+    "Summary": "hops.metrics.summary",
+    "Trace": "hops.trace.trace",
+    "Validation": "hops.calibrate.validate",
+    "WhatIf": "hops.diagnose.what_if",
 }
+__all__ = [
+    "Compared",
+    "GoodputSummary",
+    "HardwareProfile",
+    "HopsError",
+    "Imported",
+    "Plan",
+    "PlanReport",
+    "Program",
+    "Result",
+    "RunFacts",
+    "Setup",
+    "SimulatedRun",
+    "Spec",
+    "StageCosts",
+    "Summary",
+    "Trace",
+    "Validation",
+    "WhatIf",
+    "__version__",
+    "calibrate",
+    "compare",
+    "draw_comparison",
+    "draw_dashboard",
+    "draw_diff",
+    "draw_timeline",
+    "dump",
+    "from_dict",
+    "goodput",
+    "load",
+    "loads",
+    "plan",
+    "read_trace",
+    "search",
+    "simulate",
+    "summarize",
+    "validate",
+    "whatif",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a verb when it is first used, so that `import hops` and the command line's help stay quick."""
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    """Load a type when it is first used, so that `import hops` and the command line's help stay quick."""
+    if name in _TYPES:
+        return getattr(import_module(_TYPES[name]), name)
     raise AttributeError(f"module 'hops' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _FrontDoor(ModuleType):
+    """Keeps a verb a verb when the room of the same name is imported (`hops.search.search` would replace `search`)."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor
+
+
+# Specs
+
+
+def load(path: "File", overrides: Sequence[str] = ()) -> "Spec":
+    """Read a spec file; `overrides` such as `pipeline.microbatches=16` are applied in order.
+
+    >>> hops.load("spec.yaml", ["pipeline.microbatches=16"])
+    Spec(1f1b, 16 microbatches, 4 h100)
+
+    Raises SpecError with every problem of the file, one a line: `file:line:column: path.to.key: what`.
+    """
+    from hops.spec.load import load as read
+
+    return read(path, overrides)
+
+
+def loads(text: str, *, name: str = "spec", overrides: Sequence[str] = (), folder: "File" = ".") -> "Spec":
+    r"""Read a spec from YAML text. `name` stands for the file in messages, `folder` is where its files are.
+
+    >>> hops.loads("pipeline: {model: gpt2, microbatches: 4}\nhardware: {nodes: [{devices: [l4, l4]}]}")
+    Spec(1f1b, 4 microbatches, 2 l4)
+
+    Raises SpecError as `load` does.
+    """
+    from hops.spec.load import loads as read
+
+    return read(text, name=name, overrides=overrides, folder=folder)
+
+
+def from_dict(data: Mapping[str, Any], *, folder: "File" = ".") -> "Spec":
+    """A spec from plain data (dicts, lists, text, numbers), checked like a file; messages name the path.
+
+    >>> hops.from_dict({"pipeline": {"model": "gpt2"}, "hardware": {"nodes": [{"devices": ["l4"]}]}})
+    Traceback (most recent call last):
+    hops.errors.SpecError: pipeline.microbatches: missing (microbatches per iteration and pipeline); add it
+
+    One value or several are changed by `spec.with_`, checked as well:
+
+    >>> spec.with_({"pipeline.schedule": "zb_h1", "hardware.interconnect": {"bandwidth": "100 Gbit/s"}})
+    Spec(zb_h1, 8 microbatches, 4 h100)
+    """
+    from hops.spec.load import from_dict as read
+
+    return read(data, folder=folder)
+
+
+def dump(spec: "Spec") -> str:
+    """The spec as YAML with every default visible; `loads` of it gives an equal spec.
+
+    >>> hops.loads(hops.dump(spec)) == spec
+    True
+    """
+    from hops.spec.text import dump as write
+
+    return write(spec)
+
+
+# Runs
+
+
+def simulate(spec: "Spec", *, on_iteration: Callable[[int], None] | None = None) -> "SimulatedRun":
+    """Run a spec. `on_iteration` is called with the number of every finished iteration.
+
+    >>> hops.simulate(spec)
+    SimulatedRun(1f1b, 4 ranks, 3 iterations, 336 rows)
+
+    Raises DoesNotFitError before it runs if memory is too small, StalledError if ranks wait for each other for ever,
+    JobFailedError if a link is down for longer than the transport waits.
+    """
+    from hops.build.run import simulate as start
+
+    return start(spec, on_iteration=on_iteration)
+
+
+def summarize(run: "SimulatedRun | Imported") -> "Summary":
+    """Every figure of a run, simulated or measured; see docs/reference/metrics.md.
+
+    >>> round(100 * summary.bubble.iteration.fraction), round(summary.throughput.samples_per_s, 1)
+    (27, 24.2)
+    """
+    from hops.metrics.summarize import summarize as figures
+
+    return figures(run.trace, run.facts)
+
+
+def compare(spec: "Spec", schedules: Sequence[str]) -> "Compared":
+    """Simulate a spec under several schedules; those that cannot run here are listed with the reason.
+
+    >>> found = hops.compare(spec, ["gpipe", "1f1b", "zb_h1"])
+    >>> {name: round(each.iteration_time.mean_ms) for name, each in found.summaries().items()}
+    {'gpipe': 330, '1f1b': 330, 'zb_h1': 270}
+
+    Raises UsageError for an unknown schedule, DoesNotFitError if none can run.
+    """
+    from hops.build.compare import compare as run_all
+
+    return run_all(spec, schedules)
+
+
+def read_trace(path: "File", *, format_name: str = "", lenient: bool = False) -> "Imported":
+    """Read a measured run: Megatron-LM's traces, PyTorch profiles, CSV or HOPS's own files; formats are guessed.
+
+    `lenient` drops faulty lines and counts them instead of stopping at the first.
+
+    >>> hops.read_trace("run.csv").trace == run.trace
+    True
+
+    Raises TraceError with file and line, UsageError if no importer recognises the file.
+    """
+    from hops.importers.base import read_trace as read
+
+    return read(Path(path), format_name=format_name, lenient=lenient)
+
+
+# Answers
+
+
+def plan(
+    spec: "File | Mapping[str, Any]",
+    *,
+    overrides: Sequence[str] = (),
+    objective: str = "throughput",
+    budget: str = "3 s",
+    top: int = 5,
+    batch: int | None = None,
+) -> "PlanReport":
+    """Choose what a spec leaves open (`auto`, lists, nothing), and rank the best plans against a bound.
+
+    Args:
+        spec: a file, or plain data; an open spec is no `Spec` yet.
+        overrides: changes to a file, as `load` takes them.
+        objective: throughput, iteration_time, cost_per_token or pareto.
+        budget: a time, which becomes a number of evaluations: the same budget gives the same plans.
+        top: how many plans.
+        batch: samples per iteration and pipeline, where microbatches are left open.
+
+    >>> report = hops.plan({
+    ...     "pipeline": {"model": "gpt2-medium", "microbatches": 8, "schedule": ["gpipe", "1f1b"]},
+    ...     "hardware": {"nodes": [{"devices": ["h100", "l4"]}]},
+    ... }, budget="0.2 s", top=1)
+    >>> report.plans[0].spec
+    Spec(1f1b, 8 microbatches, 1 h100, 1 l4)
+
+    Raises DoesNotFitError with the proof if nothing fits, UsageError if nothing is open.
+    """
+    from hops.planner.planner import plan as choose
+    from hops.planner.problem import Objective
+    from hops.spec.open import load_open, open_dict
+    from hops.units import parse_time
+
+    opened = open_dict(spec, batch=batch) if isinstance(spec, Mapping) else load_open(spec, overrides, batch=batch)
+    return choose(opened, objective=Objective.named(objective), budget_s=parse_time(budget), top=top)
+
+
+def search(costs: "Spec | StageCosts", *, budget: str = "0.5 s", seed: int = 0) -> "Result":
+    """The best order of the actions that a budget finds for a spec's expected stage costs, with its certificate.
+
+    >>> found = hops.search(spec, budget="0.1 s")
+    >>> round(found.certificate.makespan_ns / 1e6), found.certificate.gap < 0.01
+    (270, True)
+
+    Raises DoesNotFitError if one microbatch does not fit.
+    """
+    from hops.build.setup import build as make
+    from hops.schedules.builtins import search_from_builtins as arrange
+    from hops.search.search import iterations_for
+    from hops.timing.stage_costs import StageCosts
+    from hops.units import parse_time
+
+    profile = costs if isinstance(costs, StageCosts) else make(costs).expected
+    return arrange(profile, iterations=iterations_for(parse_time(budget), profile), seed=seed)
+
+
+def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int = 64) -> "GoodputSummary":
+    """Train for days on hardware that breaks, as the spec's failure section says: where does the time go?
+
+    Args:
+        spec: with `failure.enabled`; `failure.recovery` says what stops cost.
+        days: how long every simulated training runs.
+        seeds: how many trainings, with faults of their own.
+        samples: iterations simulated per condition, if anything in the spec is drawn.
+
+    >>> stops = {"kind": "stop", "on": "devices", "between": "20 d", "repair": "1 h"}
+    >>> broken = spec.with_({"failure": {"enabled": True, "models": [stops], "recovery": {"state": "10 GiB"}}})
+    >>> 0.5 < hops.goodput(broken, days=30, seeds=2).goodput < 1
+    True
+
+    Raises UsageError for numbers that make no sense, DoesNotFitError as `simulate` does.
+    """
+    from hops.build.setup import build as make
+    from hops.fleet.result import summarize_study
+    from hops.fleet.study import prepare
+    from hops.planner.replanned import replanned
+
+    study = prepare(make(spec), spec.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
+    return summarize_study(study, study.trajectories())
+
+
+def whatif(
+    spec: "Spec",
+    *,
+    slow: Mapping[str, float] | None = None,
+    slow_links: Mapping[str, float] | None = None,
+    down: Mapping[str, str] | None = None,
+    schedules: Sequence[str] | None = None,
+) -> "tuple[dict[str, WhatIf], dict[str, str]]":
+    """What a change costs under each schedule, and why schedules cannot run that cannot.
+
+    Args:
+        spec: its failure section is left aside.
+        slow: by device or host, how many times longer everything takes.
+        slow_links: by link or NIC, the part of the bandwidth that is left.
+        down: by link or NIC, for how long nothing passes from the start of the run, such as `2 s`.
+        schedules: default: the spec's own.
+
+    >>> found, refused = hops.whatif(spec, slow={"node0/2": 1.5})
+    >>> round(found["1f1b"].iteration_ms), round(found["1f1b"].changed_iteration_ms)
+    (330, 435)
+    """
+    from hops.diagnose.what_if import Changes, what_if
+    from hops.units import parse_time
+
+    seconds = {name: parse_time(time) for name, time in (down or {}).items()}
+    changes = Changes(slow=slow or {}, slow_links=slow_links or {}, down_s=seconds)
+    return what_if(spec, changes, schedules or [spec.pipeline.schedule.name])
+
+
+def calibrate(runs: "Sequence[File]", *, warmup: int = 0) -> "HardwareProfile":
+    """Fit the cost model's parameters to measured runs: folders of run folders. Needs scipy (extra `calibrate`).
+
+    >>> profile = hops.calibrate(["runs/"])  # doctest: +SKIP
+
+    `hops.cost.profile.write_profile` writes it for `hardware.profile`. Raises UsageError or TraceError for a bad run.
+    """
+    from hops.calibrate.calibrate import calibrate as fit
+    from hops.calibrate.observations import observe
+    from hops.calibrate.validate import run_folders
+    from hops.importers.megatron.run_folder import read_inputs
+
+    folders = [folder for path in runs for folder in run_folders(Path(path))]
+    return fit([observe(read_inputs(each), _measured(each), warmup=warmup) for each in folders])
+
+
+def validate(
+    runs: "File", *, profile: str = "megatron-aws", folds: int = 0, seed: int = 0, warmup: int = 0, jobs: int = 1
+) -> "Validation":
+    """Predict measured runs from their launch arguments and link benchmarks alone, then score against their traces.
+
+    Args:
+        runs: a folder of run folders.
+        profile: a profile's file, or a shipped one's name.
+        folds: cross-validate instead: predict each run by a profile of other runs.
+        seed: how scenarios are shuffled then.
+        warmup: leading iterations of traces to leave out.
+        jobs: processes.
+
+    >>> hops.validate("runs/", folds=5).suite("calibrated").throughput_mape_pct  # doctest: +SKIP
+    """
+    from hops.calibrate.validate import Readers, cross_validate, run_folders
+    from hops.calibrate.validate import validate as predict_all
+    from hops.cost.profile import shipped_profile
+    from hops.importers.megatron.run_folder import read_inputs
+
+    folders = run_folders(Path(runs))
+    readers = Readers(inputs=read_inputs, trace=_measured, warmup=warmup)
+    if folds:
+        return cross_validate(folders, readers, number=folds, seed=seed, jobs=jobs)
+    file = Path(profile) if Path(profile).is_file() else shipped_profile(profile)
+    return predict_all(folders, readers, file, jobs=jobs)
+
+
+def _measured(folder: Path) -> "Trace":
+    from hops.importers.megatron.trace import read_run
+
+    return read_run(folder).trace
+
+
+# Pictures: PNG or SVG, by the name's ending
+
+
+def draw_timeline(run: "SimulatedRun | Imported", path: "File", *, iterations: Sequence[int] | None = None) -> None:
+    """Draw what every rank did when, and memory where it is known.
+
+    >>> hops.draw_timeline(run, "timeline.svg")
+    """
+    from hops.viz.timeline import draw_timeline as draw
+
+    draw(run.trace, run.facts, Path(path), iterations=iterations)
+
+
+def draw_comparison(runs: "Mapping[str, SimulatedRun | Imported]", path: "File") -> None:
+    """Draw runs under each other on one time axis; each but the first says how much faster or slower it is.
+
+    >>> split = hops.simulate(spec.with_({"pipeline.schedule": "zb_h1"}))
+    >>> hops.draw_comparison({"as it is": run, "split": split}, "comparison.svg")
+    """
+    from hops.viz.comparison import draw_comparison as draw
+
+    draw([(name, run.trace, summarize(run), run.facts) for name, run in runs.items()], Path(path))
+
+
+def draw_diff(
+    first: "SimulatedRun | Imported", second: "SimulatedRun | Imported", path: "File", *, names: tuple[str, str]
+) -> None:
+    """Draw where the iteration times of two runs differ, by rank and along their critical paths.
+
+    >>> slower = hops.simulate(spec.with_({"pipeline.stage_times.forward": "12 ms"}))
+    >>> hops.draw_diff(run, slower, "diff.svg", names=("as it is", "slower"))
+    """
+    from hops.viz.difference import draw_diff as draw
+
+    draw((names[0], first.trace, first.facts), (names[1], second.trace, second.facts), Path(path))
+
+
+def draw_dashboard(run: "SimulatedRun | Imported", path: "File") -> None:
+    """Draw eight panels of figures on one sheet.
+
+    >>> hops.draw_dashboard(run, "dashboard.svg")
+    """
+    from hops.viz.dashboard import draw_dashboard as draw
+
+    draw(run.trace, summarize(run), run.facts, Path(path))

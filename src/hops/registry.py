@@ -1,11 +1,12 @@
 """A registry knows the members of one family by name: ours, and outsiders' through entry points."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from inspect import Parameter, signature
+from typing import Any, Generic, TypeVar
 
-from hops.errors import UsageError
+from hops.errors import HopsError, UsageError
 
 T = TypeVar("T")
 
@@ -51,3 +52,31 @@ class Registry(Generic[T]):
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(f"unknown {self.family} {name!r}: {hint}known are {', '.join(sorted(known))}")
+
+
+def own_parameters(member: type[object], given: int) -> dict[str, Parameter]:
+    """The parameters that a member takes by name, after the first `given` ones, which HOPS gives it."""
+    if member.__init__ is object.__init__:
+        return {}
+    return dict(list(signature(member).parameters.items())[given:])
+
+
+def made(registry: Registry[T], name: str, given: Sequence[object], parameters: Mapping[str, Any]) -> T:
+    """A member of that name, made from what HOPS gives it and parameters of its own.
+
+    Raises UsageError for a name or parameters that there are not, and for a constructor that fails.
+    """
+    member = registry.get(name)
+    known = own_parameters(member, len(given))
+    unknown = [key for key in parameters if key not in known]
+    if unknown:
+        takes = ", ".join(known) or "none"
+        near = get_close_matches(unknown[0], known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"unknown parameter {unknown[0]} of the {registry.family} {name}, it takes {takes}{hint}")
+    try:
+        return member(*given, **parameters)
+    except HopsError:
+        raise
+    except Exception as error:  # something is missing, of the wrong type, or the plug-in's own fault
+        raise UsageError(f"the {registry.family} {name} cannot be made: {type(error).__name__}: {error}") from error

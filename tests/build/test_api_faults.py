@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from failure_knobs import BREAKS
 
-from hops.build.build import build
 from hops.build.faults import build_inventory, draw_faults
 from hops.build.run import simulate
+from hops.build.setup import build
 from hops.errors import JobFailedError, SpecError, StalledError, UsageError
 from hops.faults.plan import FOREVER, save_plan
 from hops.spec.load import loads

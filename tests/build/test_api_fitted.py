@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hops.build.build import build
 from hops.build.run import simulate, summarize
+from hops.build.setup import build
 from hops.cost.profile import read_profile, shipped_profile, write_profile
 from hops.errors import SpecError
 from hops.program.action import Op

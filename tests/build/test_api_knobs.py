@@ -222,6 +222,7 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     **FAILURE_KNOBS,
 }
 ELSEWHERE = {
+    "simulation.engine": "tests/engine/test_engine_differential.py: it changes nothing",
     "hardware.catalog": "test_a_catalog_of_ones_own_is_used",
     "hardware.profile": "test_api_fitted.py",
     "hardware.nodes.instance_type": "test_api_fitted.py",

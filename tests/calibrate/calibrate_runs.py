@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from shared_data import FIXTURES, missing
 
-from hops.build.build import build
 from hops.build.run import simulate_setup
+from hops.build.setup import build
 from hops.calibrate.predict import with_profile
 from hops.calibrate.validate import Readers
 from hops.cost.profile import (

@@ -10,7 +10,7 @@ from rich.console import Console
 from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
-from hops.build.build import RunInputs
+from hops.build.setup import RunInputs
 from hops.calibrate.calibrate import folds, scenario
 from hops.calibrate.score import RunFigures, RunScore, measured_outcome, spearman, suite
 from hops.calibrate.validate import DESCRIPTIONS, cross_validate, run_folders, validate

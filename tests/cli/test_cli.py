@@ -118,11 +118,11 @@ def test_a_wrong_spec_is_a_message_with_its_place_and_exit_code_2(hops, tmp_path
 
 def test_a_plan_that_does_not_fit_is_exit_code_1_and_says_what_it_needs(hops, tmp_path):
     (tmp_path / "spec.yaml").write_text(
-        SPEC.replace("message: 1 MiB", "message: 1 MiB, weights: 20 GiB, activation: 3 GiB")
+        SPEC.replace("message: 1 MiB", "message: 1 MiB, weights: 19 GiB, activation: 3 GiB")
     )
     code, _, err = hops("run", "spec.yaml")
     assert code == 1
-    assert "rank 0 (l4 node0/0) needs 26.0 GiB of 24 GiB: weights 20.0, 2 microbatches in flight 6.0" in err
+    assert "rank 0 (l4 node0/0) needs 25.0 GiB of 22.5 GiB: weights 19.0, 2 microbatches in flight 6.0" in err
     assert "rank 1" not in err
 
 
@@ -238,7 +238,7 @@ def test_show_says_beside_open_values_what_they_come_out_as(hops, tmp_path):
         "optimizer: {enabled: false}\n"
     )
     shown = hops("show", "open.yaml", "--set", "pipeline.precision=fp16")[1].splitlines()
-    assert sum("memory: null # 24 GiB" in line for line in shown) == 1  # once per entry, not per host
+    assert sum("memory: null # 22.5 GiB" in line for line in shown) == 1  # once per entry, not per host
     assert any("memory: 12 GiB" in line and "#" not in line for line in shown)
     assert any("peak: null # 65 TFLOP/s" in line for line in shown)
     assert any("nic: null # ethernet-25" in line for line in shown)

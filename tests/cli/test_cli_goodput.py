@@ -128,18 +128,18 @@ def test_stragglers_says_so_if_there_are_none(hops):
 
 def test_replanning_asks_the_planner_which_finds_what_balancing_does_not():
     """Without one of its H100s the demo fits in another order of devices only."""
-    from hops.build.build import build
     from hops.build.prepared import checked
-    from hops.cli.goodput import planned
+    from hops.build.setup import build
     from hops.errors import DoesNotFitError
     from hops.fleet.variants import rebalanced
+    from hops.planner.replanned import replanned
     from hops.spec.load import load
 
     spec = load(EXAMPLES / "demo.yaml")
     left = tuple(device for device in spec.hardware.ranks() if device != "fast/1")
     with pytest.raises(DoesNotFitError):
         checked(build(rebalanced(spec, left)))
-    found = planned(spec, left)
+    found = replanned(spec, left)
     assert sorted(found.hardware.ranks()) == sorted(left)
     assert sum(found.pipeline.partition) == 32
     checked(build(found))

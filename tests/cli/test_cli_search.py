@@ -66,10 +66,10 @@ def test_the_table_names_pipelines_and_gaps(hops, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"microbatches": 0}, "one.json: microbatches"),
-        ({"forward_ms": [-1.0, 1.0]}, "one.json: forward_ms[0]"),
-        ({"hop_ms": []}, "one.json: hop_ms"),
-        ({"memory_bytes": [3, None]}, "one.json: memory_bytes[0]"),
+        ({"microbatches": 0}, "one.json:1:33: microbatches"),
+        ({"forward_ms": [-1.0, 1.0]}, "one.json:1:51: forward_ms[0]"),
+        ({"hop_ms": []}, "one.json:1:1: hop_ms"),
+        ({"memory_bytes": [3, None]}, "one.json:1:1: memory_bytes[0]"),
     ],
 )
 def test_a_bad_profile_is_a_pointed_error(hops, tmp_path, change, message):

@@ -12,6 +12,7 @@ from megatron_files import lines_of, simulated, write_run
 
 from hops.importers.base import read_trace
 from hops.program.action import Op
+from hops.trace.order import program_from_trace
 
 SPEC = """
 simulation: {iterations: 3}
@@ -164,3 +165,59 @@ def test_importing_a_run_prints_simulated_beside_measured(hops):
     assert "42.92" in out
     _, out, _ = hops("import", "megatron", "run", "-o", "imported.yaml", "--no-compare")
     assert "simulated ms" not in out
+
+
+def test_show_says_that_a_run_kept_to_a_program_file(hops, tmp_path):
+    (tmp_path / "mine.txt").write_text(str(program_from_trace(read_trace(tmp_path / "run").trace)))
+    code, out, _ = hops("trace", "show", "run", "--program", "mine.txt")
+    assert code == 0
+    assert "program     mine.txt in all 5 iterations" in out
+    found = json.loads(hops("trace", "show", "run", "--program", "mine.txt", "--json")[1])["program"]
+    assert found == {
+        "file": "mine.txt", "iterations": 5, "iterations_in_other_orders": [], "first_departure": None
+    }  # fmt: skip
+    assert json.loads(hops("trace", "show", "run", "--json")[1])["program"] is None
+
+
+def test_show_marks_where_a_run_left_a_program_file(hops, tmp_path):
+    lines = str(program_from_trace(read_trace(tmp_path / "run").trace)).splitlines()
+    lines[2] = lines[2].replace("1F1 1B0", "1B0 1F1")
+    (tmp_path / "other.txt").write_text("\n".join(lines))
+    code, out, _ = hops("trace", "show", "run", "--program", "other.txt")
+    assert code == 0
+    words = " ".join(out.split())
+    where = "iteration 3, rank 1, action 1: ran 1F1, expected 1B0"
+    assert f"program other.txt in 0 of 5 iterations; first leaves it at {where}" in words
+    assert "rank 1 | 1F0 >1F1< 1B0" in words
+    assert f"! another order than other.txt in 3, 4, 5, 6, 7: {where}" in words
+    first = json.loads(hops("trace", "show", "run", "--program", "other.txt", "--json")[1])["program"][
+        "first_departure"
+    ]
+    assert (first["rank"], first["position"], first["ran"], first["expected"]) == (1, 1, "1F1", "1B0")
+
+
+def test_a_program_for_another_pipeline_is_refused(hops, tmp_path):
+    (tmp_path / "small.txt").write_text("microbatches 1, rank of stage 0 1\n0F0 0B0\n1F0 1B0\n")
+    code, _, err = hops("trace", "show", "run", "--program", "small.txt")
+    assert code == 2
+    assert "the program has rank of stage [0, 1], but the trace [0, 1, 2]; expected a program for the same" in err
+
+
+def test_clocks_are_set_back_on_request_and_it_is_said(hops, tmp_path):
+    lines = lines_of(simulated(3, 4, 5))
+    for line in lines[1]:
+        line["start_wall_ns"] += 50_000_000
+        line["end_wall_ns"] += 50_000_000
+    write_run(tmp_path / "off", lines)
+    code, _, err = hops("trace", "show", "off")
+    assert code == 2
+    assert "clocks contradict causality" in err
+    assert "--align-clocks" in err
+    code, out, _ = hops("trace", "show", "off", "--align-clocks")
+    assert code == 0
+    assert "! clock of node1 set back by 50.000 ms" in " ".join(out.split())
+    code, _, err = hops("trace", "convert", "off", "-o", "right.csv", "--align-clocks")
+    assert code == 0
+    assert "set back by 50.000 ms" in err
+    code, out, _ = hops("trace", "diff", "off", "right.csv", "--align-clocks", "--json")
+    assert abs(json.loads(out)["change_ms"]) < 1e-9

@@ -24,7 +24,7 @@ from hops.model.kernels import Gemm, Pass
 from hops.model.memory import StageMemory
 from hops.model.partition import Partition, StageSlice
 from hops.model.transformer import Transformer, get_model
-from hops.model.workload import stage_work
+from hops.model.workload import Workload, stage_work
 from hops.program.action import ACTION_OPS, Op
 
 MODEL = get_model("gpt2-medium")
@@ -44,10 +44,13 @@ FLOORS = replace(
 )
 
 
+def work_of(how=None, **rest):
+    return Workload(model=MODEL, batch=BATCH, how=Implementation() if how is None else how, optimizer=ADAM, **rest)
+
+
 def costs(*, layers=(6, 6, 6, 6), rates=RATES, how=None, **rest):
     partition = Partition(layers=layers)
-    how = Implementation() if how is None else how
-    return AnalyticCosts.of(MODEL, partition, BATCH, how, ADAM, [rates] * len(layers), **rest)
+    return AnalyticCosts.of(work_of(how), partition, [rates] * len(layers), **rest)
 
 
 def middle(layers=6, how=None):
@@ -363,23 +366,33 @@ def test_impossible_costs_are_refused(make, message):
     assert str(error.value) == message
 
 
+def test_stages_alike_differ_by_their_devices_and_by_being_the_first():
+    """Equal stages are costed once: what else a stage's times depend on must tell them apart."""
+    slow = replace(RATES, memory_bandwidth=RATES.memory_bandwidth / 2, peak_flop_per_s=RATES.peak_flop_per_s / 2)
+    mixed = AnalyticCosts.of(work_of(), Partition(layers=(6, 6, 6, 6)), [RATES, RATES, slow, RATES])
+    assert mixed.seconds(2, Op.F) > 1.5 * mixed.seconds(1, Op.F)
+    same = {"works": (middle(),) * 2, "rates": (RATES,) * 2, "memories": (StageMemory(),) * 2}
+    whole = AnalyticCosts(**same, first_stage_splits=False)
+    assert whole.seconds(0, Op.I) == 0 < whole.seconds(1, Op.I)
+
+
 # The balanced partition
 
 
 def seconds_of(partition, rates):
-    model = AnalyticCosts.of(MODEL, partition, BATCH, Implementation(), ADAM, rates)
+    model = AnalyticCosts.of(work_of(), partition, rates)
     return [model.seconds(s, Op.F) + model.seconds(s, Op.B) for s in range(partition.num_stages)]
 
 
 def test_balanced_partition_is_the_best_of_all_by_the_simulated_costs():
     slow = DeviceRates(peak_flop_per_s=120e12, memory_bandwidth=3e11)
     rates = [RATES, slow, RATES]
-    partition = balanced_partition(MODEL, BATCH, Implementation(), rates)
+    partition = balanced_partition(work_of(), rates)
     every = [Partition(layers=(a, b, 24 - a - b)) for a in range(1, 23) for b in range(1, 24 - a)]
     assert max(seconds_of(partition, rates)) == min(max(seconds_of(each, rates)) for each in every)
     assert partition.layers[1] < min(partition.layers[0], partition.layers[2])
 
 
 def test_balanced_partition_gives_the_last_stage_fewer_layers_for_its_head():
-    partition = balanced_partition(MODEL, BATCH, Implementation(), [RATES] * 4)
+    partition = balanced_partition(work_of(), [RATES] * 4)
     assert partition.layers[3] < min(partition.layers[:3])

@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hops.cost.stated import DistributionCosts, FusedBackward, Jittered, MeasuredBackward, SplitBackward
-from hops.cost.table import FixedCosts
+from hops.cost.jittered import Jittered
+from hops.cost.stated import FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
+from hops.cost.table import TableCosts
 from hops.distributions import Constant, Exponential, LogNormal, Normal
 from hops.errors import UsageError
 from hops.model.memory import StageMemory
@@ -21,7 +22,7 @@ MEASURED = MeasuredBackward(
 
 
 def stated(*backward, forward=F):
-    return DistributionCosts(
+    return StatedCosts(
         forward=(forward,) * len(backward),
         backward=backward,
         bytes_per_message=(1000,) * len(backward),
@@ -76,7 +77,7 @@ def test_messages_and_memory_are_the_stated_ones():
 
 MODELS = {
     "stated": lambda stages: stated(*[SPLIT, FUSED, MEASURED][:stages]),
-    "jittered": lambda stages: Jittered(inner=FixedCosts.uniform(stages), factors=Normal(mean=1.0, std=0.1)),
+    "jittered": lambda stages: Jittered(inner=TableCosts.uniform(stages), factors=Normal(mean=1.0, std=0.1)),
 }
 
 
@@ -109,7 +110,7 @@ def jittered(inner, factors=None):
 
 
 def test_jitter_multiplies_every_draw_and_keeps_every_mean():
-    inner = FixedCosts.uniform(2, f=1.0, i=2.0, w=3.0)
+    inner = TableCosts.uniform(2, f=1.0, i=2.0, w=3.0)
     model = jittered(inner)
     draws = model.draw(0, 50_000, 1)
     for stage, op in product(range(2), ACTION_OPS):
@@ -124,13 +125,13 @@ def test_jitter_keeps_i_plus_w_equal_to_b_where_it_was():
 
 
 def test_jitter_keeps_the_ratio_of_a_split_overhead():
-    inner = FixedCosts(forward_s=(1.0,), input_backward_s=(2.0,), weight_backward_s=(3.0,), fused_backward_s=(4.0,))
+    inner = TableCosts.of(forward_s=(1.0,), input_backward_s=(2.0,), weight_backward_s=(3.0,), fused_backward_s=(4.0,))
     draws = jittered(inner).draw(0, 200, 3)[0]
     assert draws[Op.B] * 1.25 == pytest.approx(draws[Op.I] + draws[Op.W])
 
 
 def test_jitter_of_a_backward_stated_without_parts_leaves_it():
-    inner = FixedCosts(forward_s=(1.0,), input_backward_s=(0.0,), weight_backward_s=(0.0,), fused_backward_s=(4.0,))
+    inner = TableCosts.of(forward_s=(1.0,), input_backward_s=(0.0,), weight_backward_s=(0.0,), fused_backward_s=(4.0,))
     assert np.all(jittered(inner).draw(0, 3, 3)[0, Op.B] == 4.0)
 
 
@@ -152,19 +153,15 @@ def test_jitter_passes_on_messages_memory_and_the_end_of_an_iteration():
     ("make", "message"),
     [
         (
-            lambda: jittered(FixedCosts.uniform(1), Exponential(mean=2.0)),
+            lambda: jittered(TableCosts.uniform(1), Exponential(mean=2.0)),
             "the mean of jitter factors must be 1, but got 2.0; state the noise around 1",
         ),
         (
-            lambda: DistributionCosts(
-                forward=(F, F), backward=(SPLIT,), bytes_per_message=(0,), memories=(StageMemory(),)
-            ),
+            lambda: StatedCosts(forward=(F, F), backward=(SPLIT,), bytes_per_message=(0,), memories=(StageMemory(),)),
             "forward, backward, bytes_per_message and memories must have one value per stage, but got 2, 1, 1, 1",
         ),
         (
-            lambda: DistributionCosts(
-                forward=(F,), backward=(SPLIT,), bytes_per_message=(-1,), memories=(StageMemory(),)
-            ),
+            lambda: StatedCosts(forward=(F,), backward=(SPLIT,), bytes_per_message=(-1,), memories=(StageMemory(),)),
             "bytes_per_message must be at least 0, but got -1",
         ),
         (

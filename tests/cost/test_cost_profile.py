@@ -66,13 +66,18 @@ def damaged(old, new):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[", "is not YAML"),
-        ("hello", "format: got str, expected 1; write the profile with hops calibrate"),
-        (damaged("format: 1", "format: 7"), "format: got 7, expected 1"),
-        (damaged("turn_s:", "pause_s:"), "messages: unknown key 'pause_s', expected nic_efficiency"),
-        (damaged("gap:", "gup:"), "profile: unknown key 'gup', expected scope"),
-        (damaged("base_s:", "base_s: x #"), "gap"),
-        (damaged("dispatch_lag:", "dispatch_lag: [] #"), "code.dispatch_lag: got '[]', expected a number"),
+        ("[", "1:2: not YAML: "),
+        ("hello", "1:1: got 'hello', expected a mapping of keys to values"),
+        (damaged("format: 1", "format: 7"), "3:9: format: got 7, expected 1"),
+        (damaged("turn_s:", "pause_s:"), "51:67: messages.pause_s: unknown key, expected one of nic_efficiency"),
+        (damaged("gap:", "gup:"), "122:1: gup: unknown key; did you mean gap?"),
+        (damaged("base_s: ", "base_s: x"), "122:15: gap.base_s: got 'x0.001992475', expected a number"),
+        (damaged("dispatch_lag: 0.2551368", "dispatch_lag: []"), "46:17: code.dispatch_lag: got a list, exp"),
+        (damaged("hidden: [768, 2048]", "hidden: [2048, 768]"), "5:3: scope: hidden of a profile's scope must rise"),
+        (damaged("hosts: [g5.2xlarge]", "hosts: []"), "26:12: devices.a10g.hosts: got 0 entries, expected at least 1"),
+        (damaged("gemm_efficiency: 0.8660066", "gemm_efficiency: 0"), "devices.a10g.gemm_efficiency: got 0, exp"),
+        (damaged("message_s: 0.0009027197", "message_s: -1"), "hosts.g5.2xlarge.message_s: got -1, expected"),
+        (damaged("message_s: 0.0009027197", "message_s: .inf"), ": got .inf, expected a finite number"),
     ],
 )
 def test_a_wrong_profile_says_file_and_key(tmp_path, text, message):
@@ -80,7 +85,7 @@ def test_a_wrong_profile_says_file_and_key(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(CatalogError) as error:
         read_profile(file)
-    assert str(error.value).startswith(f"{file}: ")
+    assert str(error.value).startswith(f"{file}:")
     assert message in str(error.value)
 
 

@@ -13,13 +13,14 @@ from hops.cost.base import StepCosts
 from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
 from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
 from hops.cost.roofline import DeviceRates, Traffic
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.distributions import Constant, Empirical, Exponential, Normal
 from hops.errors import UsageError
 from hops.hardware.network import RareDelay
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.partition import Partition
 from hops.model.transformer import get_model
+from hops.model.workload import Workload
 
 RATES = DeviceRates(peak_flop_per_s=300e12, memory_bandwidth=2e12)
 
@@ -136,11 +137,13 @@ def test_no_part_of_the_step_moves_the_draws_of_another():
 def test_the_analytic_model_ends_its_iterations_as_its_steps_say():
     steps = StepModel(host=Exponential(mean=1.0))
     model = AnalyticCosts.of(
-        get_model("gpt2"),
+        Workload(
+            model=get_model("gpt2"),
+            batch=Microbatch(sequence_length=128),
+            how=Implementation(),
+            optimizer=Optimizer.named("adam", element_bytes=2),
+        ),
         Partition.even(12, 2),
-        Microbatch(sequence_length=128),
-        Implementation(),
-        Optimizer.named("adam", element_bytes=2),
         [RATES, RATES],
         steps=steps,
     )
@@ -148,9 +151,9 @@ def test_the_analytic_model_ends_its_iterations_as_its_steps_say():
 
 
 def test_fixed_costs_end_as_stated_or_not_at_all():
-    assert FixedCosts.uniform(2).step(0, 1) == StepCosts()
+    assert TableCosts.uniform(2).step(0, 1) == StepCosts()
     stated = StepCosts(host_s=1.0)
-    assert replace(FixedCosts.uniform(2), step_costs=stated).step(0, 1) is stated
+    assert replace(TableCosts.uniform(2), step_costs=stated).step(0, 1) is stated
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import Faults, RunSettings
 from hops.engine.simulate import run_program
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
@@ -35,7 +35,7 @@ def link_down(link, start_ms, end_ms, **more):
 
 def costs(stages, f=1, i=1, w=1, **more):
     """Costs in milliseconds."""
-    return FixedCosts(
+    return TableCosts.of(
         forward_s=(f / 1e3,) * stages,
         input_backward_s=(i / 1e3,) * stages,
         weight_backward_s=(w / 1e3,) * stages,

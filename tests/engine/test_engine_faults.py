@@ -14,7 +14,7 @@ from engine_faults import MS, broken, costs, end_ms, link_down, link_slow, lost,
 from engine_programs import one_f_one_b, program
 
 from hops.cost.base import StepCosts
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.fault_windows import Pace, end_of
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_program, run_program_until_stop
@@ -263,7 +263,7 @@ def test_a_message_that_stays_gets_the_bandwidth_of_one_that_is_lost():
     route = Route(links=(0,))
     pairs = {(a, b): route for a in range(3) for b in range(3) if a != b}
     bus = Network(links=(Link(name="bus", bandwidth=1e6),), routes=pairs)
-    times = FixedCosts(
+    times = TableCosts.of(
         forward_s=(4e-3, 1e-3, 1e-3),
         input_backward_s=(1e-3,) * 3,
         weight_backward_s=(1e-3,) * 3,

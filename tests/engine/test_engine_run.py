@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from engine_programs import one_f_one_b, program
 
 from hops.cost.base import StepCosts
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.distributions import LogNormal
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_policy, run_program
@@ -30,7 +30,7 @@ MS = 1_000_000
 
 def costs(stages, f=1, i=1, w=1, **more):
     """Costs in milliseconds."""
-    return FixedCosts(
+    return TableCosts.of(
         forward_s=(f / 1e3,) * stages,
         input_backward_s=(i / 1e3,) * stages,
         weight_backward_s=(w / 1e3,) * stages,
@@ -119,9 +119,9 @@ def test_scaling_all_times_scales_every_row(scale, split, mode):
 @settings(deadline=None, max_examples=30)
 def test_a_faster_device_never_slows_a_static_program_down(faster, factor):
     forward = [2e-3] * 4
-    slow = FixedCosts(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
+    slow = TableCosts.of(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
     forward[faster] *= factor
-    fast = FixedCosts(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
+    fast = TableCosts.of(forward_s=tuple(forward), input_backward_s=(2e-3,) * 4, weight_backward_s=(1e-3,) * 4)
     network = Network.uniform(4, latency_s=1e-4)
     work = one_f_one_b(4, 8)
     assert makespan_ms(run_program(work, fast, network)) <= makespan_ms(run_program(work, slow, network))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import UsageError
@@ -36,7 +36,7 @@ def built(name, ranks, microbatches, **profile):
 
 
 def costs_of(profile):
-    return FixedCosts(
+    return TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,

@@ -59,17 +59,21 @@ GOOD = {"kind": "stop", "target": "a", "start_ns": 1, "end_ns": 2}
     ("text", "message"),
     [
         ("{", "plan.json:1:2: is not JSON"),
-        ("[]", 'plan.json: is no fault plan: expected {"format": "hops-faults/1", "faults": [...]}'),
-        ('{"format": "hops-faults/9", "faults": []}', "is no fault plan"),
-        ([3], "faults[0]: got 3, expected a mapping such as"),
-        ([{**GOOD, "when": 1}], "faults[0]: unknown key 'when', expected kind, target"),
-        ([GOOD, {"kind": "stop", "target": "a", "start_ns": 1}], "faults[1]: 'end_ns' is missing"),
-        ([{**GOOD, "kind": "die"}], "faults[0]: kind: got 'die', expected one of stop, slow, link-slow, link-down"),
-        ([{**GOOD, "target": ""}], "target: got '', expected a device id or a link"),
-        ([{**GOOD, "start_ns": -1}], "start_ns: got -1, expected a whole number of at least 0"),
+        ("[]", "plan.json:1:1: got a list, expected a mapping of keys to values"),
+        ("{}", "plan.json:1:1: format: missing; add it"),
+        (
+            '{"format": "hops-faults/9", "faults": []}',
+            "plan.json:1:12: format: got 'hops-faults/9', expected hops-faults/1",
+        ),
+        ([3], "plan.json:1:40: faults[0]: got 3, expected a mapping"),
+        ([{**GOOD, "when": 1}], "faults[0].when: unknown key, expected one of kind, target"),
+        ([GOOD, {"kind": "stop", "target": "a", "start_ns": 1}], "faults[1].end_ns: missing; add it"),
+        ([{**GOOD, "kind": "die"}], "faults[0].kind: got 'die', expected one of stop, slow, link-slow, link-down"),
+        ([{**GOOD, "target": ""}], "target: got an empty text, expected a name"),
+        ([{**GOOD, "start_ns": -1}], "start_ns: got -1, expected at least 0"),
         ([{**GOOD, "start_ns": 1.5}], "start_ns: got 1.5, expected a whole number"),
-        ([{**GOOD, "end_ns": 1}], "end_ns: got 1, expected a whole number above start_ns, or null for never"),
-        ([{**GOOD, "kind": "slow"}], "factor: got 1.0, expected more than 1 for slow"),
+        ([{**GOOD, "end_ns": 1}], "faults[0]: end_ns: got 1, expected more than start_ns, 1, or null for never"),
+        ([{**GOOD, "kind": "slow"}], "factor: got 1, expected more than 1 for slow"),
         ([{**GOOD, "kind": "slow", "factor": 0}], "factor: got 0, expected more than 1 for slow"),
         ([{**GOOD, "kind": "link-slow", "factor": 0}], "factor: got 0, expected more than 0 and less than 1"),
         ([{**GOOD, "factor": 2}], "factor: got 2, expected 1 or none for stop"),
@@ -85,10 +89,10 @@ def test_a_wrong_plan_is_told_where(text, message, tmp_path):
 
 
 def test_a_plan_that_is_not_there_or_no_text_is_told(tmp_path):
-    with pytest.raises(UsageError, match=r"none\.json: cannot be read: No such file"):
+    with pytest.raises(UsageError, match=r"none\.json: cannot be read: there is no such file"):
         load_plan(tmp_path / "none.json")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match=r"binary\.json: cannot be read: it is not text in UTF-8"):
+    with pytest.raises(UsageError, match=r"binary\.json: is not text in UTF-8"):
         load_plan(tmp_path / "binary.json")
 
 
@@ -156,7 +160,7 @@ def test_a_wrong_trace_is_told_by_file_and_line(text, message, tmp_path):
 
 
 def test_a_trace_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(UsageError, match=r"none\.csv: cannot be read: No such file"):
+    with pytest.raises(UsageError, match=r"none\.csv: cannot be read: there is no such file"):
         load_availability(tmp_path / "none.csv", CLUSTER)
 
 

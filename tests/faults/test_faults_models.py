@@ -13,7 +13,7 @@ from hops.distributions import Constant, Empirical, Exponential, LogNormal, Weib
 from hops.errors import UsageError
 from hops.faults.draw import FaultSource, draw_plan
 from hops.faults.inventory import Inventory, TargetKind
-from hops.faults.models import FAULT_MODELS, Fixed, Renewal, Share
+from hops.faults.models import FAULT_MODELS, FaultModel, Fixed, Renewal, Share
 from hops.faults.plan import FOREVER, FaultKind
 from hops.faults.presets import DAY_S, PRESETS, model_of
 
@@ -275,4 +275,42 @@ def test_the_spec_on_the_page_about_faults_loads(tmp_path):
     section = page.split("```yaml\n")[1].split("```")[0]
     (tmp_path / "spot.csv").write_text("time,event,node\n3600,remove,node0\n7200,add,node0\n")
     spec = f"pipeline: {{model: gpt2, microbatches: 8}}\nhardware: {{nodes: [{{count: 2, devices: [l4]}}]}}\n{section}"
-    assert len(loads(spec, folder=tmp_path).failure.models) == 6
+    assert len(loads(spec, folder=tmp_path).failure.models) == 9
+
+
+class Failing(FaultModel):
+    """A plug-in's model that does what it is told."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def windows(self, generator_of, horizon_s):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (ZeroDivisionError("division by zero"), " (stops) failed: ZeroDivisionError: division by zero"),
+        (None, " (stops) failed: TypeError: 'NoneType' object is not iterable"),
+        ([(3.0, 1.0)], " (stops) gave the windows [(3.0, 1.0)], expected pairs of seconds in order, not overlapping"),
+        ([(1.0, 3.0), (2.0, 4.0)], " (stops) gave the windows [(1.0, 3.0), (2.0, 4.0)], expected pairs"),
+        ([(100.0, 101.0)], "that start from 0 on and before 10 s"),
+        ([(1.0,)], " (stops) failed: ValueError: not enough values to unpack"),
+    ],
+)
+def test_a_model_that_fails_is_named(answer, message):
+    with pytest.raises(UsageError) as caught:
+        draw_plan([stops(Failing(answer), hosts(2))], 0, 10.0)
+    assert str(caught.value).startswith("fault model test_faults_models.Failing")
+    assert message in str(caught.value)
+
+
+def test_outsiders_need_only_what_the_packages_export():
+    import hops.faults
+    import hops.testing
+
+    assert {"FaultModel", "Window", "Generators"} <= set(hops.faults.__all__)
+    assert set(hops.testing.__all__) == {"FaultModelConformance", "RecoveryConformance", "SchedulerConformance"}

@@ -1,17 +1,17 @@
-"""Small fleets, plans and lives for the tests of goodput."""
+"""Small fleets and plans for the tests of goodput."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.distributions import generator
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES
 from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.variants import Pipelines
 from hops.spec.load import loads
 
@@ -42,7 +42,7 @@ FREE = RecoveryTimes()
 
 
 class World:
-    """A fleet whose pipeline is simulated once and lives many lives."""
+    """A fleet whose pipeline is simulated once and trained many times."""
 
     def __init__(self, *, copies=1, schedule="1f1b", more="", samples=1, setup=None):
         self.setup = setup or build(loads(SPEC.format(schedule=schedule, more=more, copies=copies)))
@@ -50,28 +50,32 @@ class World:
         links = [link.name for link in self.setup.network.links]
         self.fleet = Fleet.of(copies, self.setup.spec.hardware.ranks(), microbatches=4, links=links)
         self.pipelines = Pipelines(self.setup, split_backward=True)
-        self.paces = IterationTimeTable(self.pipelines.get, samples=samples, seed=0)
-        self.iteration_ns = round(self.paces.spread().mean_ns)
+        self.table = IterationTimeTable(self.pipelines.get, samples=samples, seed=0)
+        self.iteration_ns = round(self.table.spread().mean_ns)
 
     @classmethod
     def of(cls, setup):
         """The world of a run that is built already."""
         return cls(setup=setup)
 
-    def live(self, policy, plan, *, days=0.0, horizon_ns=0, times=TIMES, seed=0):
-        """One life under a policy; `plan` is a FleetPlan, or faults of the first copy."""
+    @staticmethod
+    def plan_of(plan):
+        """Of the first copy alone."""
+        return FleetPlan.of([plan])
+
+    def train(self, policy, plan, *, days=0.0, horizon_ns=0, times=TIMES, seed=0):
+        """Trained under a policy; `plan` is a FleetPlan, or faults of the first copy."""
         plan = plan if isinstance(plan, FleetPlan) else FleetPlan.of([FaultPlan(faults=tuple(plan))])
-        made = RECOVERIES.get(policy)(times, self.fleet, self.paces.seconds)
-        life = FleetMachine(
+        made = RECOVERIES.get(policy)(times, self.fleet, self.table.seconds)
+        return simulate_fleet(
             made,
-            self.paces,
+            self.table,
             plan,
             times,
             self.fleet,
             horizon_ns=horizon_ns or round(days * 86400 * S),
             rng=generator(seed, "life"),
         )
-        return life.run()
 
 
 def stop(device, start_s, end_s, cause=""):

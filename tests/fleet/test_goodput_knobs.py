@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.errors import HopsError
-from hops.fleet.result import summarize_lives
+from hops.fleet.result import summarize_study
 from hops.fleet.study import prepare
 from hops.spec.load import loads
 
@@ -54,7 +54,7 @@ def prepared(overrides, **options):
 def outcome(overrides):
     """All figures of a study."""
     study = prepared(overrides, days=2, seeds=2)
-    return summarize_lives(study, study.lives()).to_dict()
+    return summarize_study(study, study.trajectories()).to_dict()
 
 
 @pytest.mark.parametrize("key", KNOBS)
@@ -101,7 +101,7 @@ def test_an_availability_trace_is_replayed_under_every_policy(tmp_path):
         overrides = [f"{POLICY}={policy}", "failure.recovery.spares=1"]
         spec = loads(base, overrides=overrides, folder=tmp_path)
         study = prepare(build(spec), spec.failure.recovery, days=0.25, seeds=1)
-        found[policy] = summarize_lives(study, study.lives())
+        found[policy] = summarize_study(study, study.trajectories())
         assert found[policy].downtime.total_s == 1800 + 3600
         assert found[policy].faults.by_kind == {"stop": 2.0}
     assert found["checkpoint_restart"].lost_s_by_cause["waiting"] == 1800 + 3600 - 2 * 60
@@ -117,7 +117,7 @@ optimizer: {data_parallel: 2}
 """
     spec = loads(model)
     study = prepare(build(spec), spec.failure.recovery, days=1, seeds=1)
-    found = summarize_lives(study, study.lives())
+    found = summarize_study(study, study.trajectories())
     assert found.cost.per_hour == pytest.approx(4 * 0.3)
     assert found.cost.total == pytest.approx(24 * 4 * 0.3)
     tokens = found.iterations * 4 * 2 * study.setup.facts.tokens_per_microbatch

@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 from goodput_fleets import link, slow
 
-from hops.build.build import build
 from hops.build.prepared import PreparedRun
+from hops.build.setup import build
+from hops.diagnose import stragglers
 from hops.diagnose.replay import replayed_ns
 from hops.diagnose.series import levels
-from hops.diagnose.stragglers import find_stragglers
 from hops.errors import UsageError
 from hops.faults.plan import FaultPlan
 from hops.spec.load import loads
 from hops.trace.trace import TraceMeta
+
+
+def find_stragglers(trace, **options):
+    return stragglers.find_stragglers(trace, **options).stragglers
+
 
 SPEC = """
 simulation: {{iterations: {iterations}}}
@@ -83,7 +88,7 @@ def test_a_stage_with_more_work_is_no_straggler_once_the_work_is_known():
     forward = "[10 ms, 10 ms, 14 ms, 10 ms, 10 ms]"
     trace = run(noise=0.01, forward=forward)
     assert [each.ranks for each in find_stragglers(trace)] == [(2,)]
-    expected = build(loads(SPEC.format(schedule="1f1b", iterations=1, noise=0.01, forward=forward))).profile
+    expected = build(loads(SPEC.format(schedule="1f1b", iterations=1, noise=0.01, forward=forward))).expected
     assert find_stragglers(trace, expected=expected) == ()
     slowed = run(slow("node0/0", 0, 1e6, 1.2), noise=0.01, forward=forward)
     assert [each.ranks for each in find_stragglers(slowed, expected=expected)] == [(0,)]

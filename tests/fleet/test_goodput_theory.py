@@ -8,8 +8,8 @@ import pytest
 from goodput_fleets import FREE, TIMES, S, World, random_plan
 
 from hops.fleet.checkpoint_sweep import lowest_of_curve, sweep_intervals
-from hops.fleet.health import downtime_ns
-from hops.fleet.iteration_times import IterationTimes
+from hops.fleet.fault_timeline import downtime_ns
+from hops.fleet.iteration_times import FleetTimes, IterationTimes
 from hops.fleet.recovery_times import availability, daly_interval, goodput_of_interval, young_interval
 from hops.fleet.study import Study, prepare
 from hops.fleet.time_use import TimeUse
@@ -32,7 +32,7 @@ def study(world, *, times, mtbf_s, mttr_s, days, seeds, policy="checkpoint_resta
         fleet=world.fleet,
         times=times,
         policy=policy,
-        paces=world.paces,
+        table=world.table,
         plans=plans,
         seeds=tuple(range(seeds)),
         horizon_ns=horizon_ns,
@@ -76,7 +76,7 @@ def test_the_best_interval_of_a_sweep_is_theorys_within_5_percent(world):
 def test_goodput_by_interval_is_dalys_formula(world):
     times = replace(FREE, interval_ns=400 * S, pause_ns=10 * S, write_ns=10 * S, restart_ns=100 * S)
     lives = study(world, times=times, mtbf_s=9000, mttr_s=0.001, days=20, seeds=3)
-    measured = np.mean([story.goodput for story in lives.lives()])
+    measured = np.mean([story.goodput for story in lives.trajectories()])
     whole = -(-400 * S // world.iteration_ns) * world.iteration_ns / S  # checkpoints wait for the iteration's end
     expected = goodput_of_interval(whole, pause_s=10, mtbf_s=lives.mtbf_s, restart_s=100)
     assert measured == pytest.approx(expected, abs=0.01)
@@ -92,14 +92,16 @@ def test_availability_of_a_device_is_mtbf_over_mtbf_and_mttr(world):
 
 def test_stalled_training_of_one_device_is_available_that_part_of_the_time(world):
     """With three devices that fail at different times, goodput is the availability of all three together."""
-    lives = study(world, times=FREE, mtbf_s=60_000, mttr_s=600, days=15, seeds=1, policy="stall").lives()
+    lives = study(world, times=FREE, mtbf_s=60_000, mttr_s=600, days=15, seeds=1, policy="stall").trajectories()
     expected = 1 / (1 + 3 * 600 / 60_000)
     assert lives[0].goodput == pytest.approx(expected, abs=0.01)
 
 
 def test_goodput_grows_with_the_time_between_failures(world):
     goodputs = [
-        np.mean([s.goodput for s in study(world, times=TIMES, mtbf_s=mtbf_s, mttr_s=60, days=3, seeds=2).lives()])
+        np.mean(
+            [s.goodput for s in study(world, times=TIMES, mtbf_s=mtbf_s, mttr_s=60, days=3, seeds=2).trajectories()]
+        )
         for mtbf_s in (3000, 9000, 27_000, 81_000, 243_000)
     ]
     assert goodputs == sorted(goodputs)
@@ -132,10 +134,10 @@ def test_equal_samples_are_drawn_exactly():
 def test_more_copies_are_slower_with_jitter_and_equally_fast_without():
     jitter = "jitter: {distribution: lognormal, mean: 1, std: 0.1}"
     noisy = [World(copies=copies, more=jitter, samples=48) for copies in (1, 16, 256)]
-    kept = [each.live("stall", [], horizon_ns=2000 * S, times=FREE).iterations for each in noisy]
+    kept = [each.train("stall", [], horizon_ns=2000 * S, times=FREE).iterations for each in noisy]
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > 1.02 * kept[2]
-    steady = [World(copies=copies).live("stall", [], horizon_ns=2000 * S, times=FREE) for copies in (4, 4096)]
+    steady = [World(copies=copies).train("stall", [], horizon_ns=2000 * S, times=FREE) for copies in (4, 4096)]
     assert steady[0].spent_ns[TimeUse.PRODUCTIVE] == steady[1].spent_ns[TimeUse.PRODUCTIVE] == 2000 * S
 
 
@@ -150,4 +152,19 @@ def test_nothing_stops_and_young_asks_for_no_checkpoints(world):
     prepared = prepare(world.setup, young, days=1, seeds=1)
     assert prepared.mtbf_s == inf
     assert prepared.times.interval_ns is None
-    assert prepared.lives()[0].goodput == 1.0
+    assert prepared.trajectories()[0].goodput == 1.0
+
+
+def test_each_way_of_counting_takes_its_own_slowest_copy():
+    """One group is slow (5 instead of 3), one has other work (4), one copy is missing: as planned, all take 2."""
+    times = {ns: IterationTimes.of(np.full(2, ns, dtype=np.int64)) for ns in (2, 3, 4, 5)}
+    groups = ((times[5], times[3]), (times[4], times[4]))
+    for order in (groups, groups[::-1]):
+        drawn = FleetTimes(counts=(1, 2, 1), groups=order, planned=times[2]).draw(3, np.random.default_rng(0))
+        assert [each.tolist() for each in (drawn.actual, drawn.unslowed, drawn.planned)] == [[5] * 3, [4] * 3, [2] * 3]
+    gone = FleetTimes(counts=(2,), groups=(), planned=times[2]).draw(1, np.random.default_rng(0))
+    assert [each.tolist() for each in (gone.actual, gone.unslowed, gone.planned)] == [[0], [0], [2]]
+    mixed = IterationTimes.of(np.asarray([1, 3], dtype=np.int64))
+    varied = FleetTimes(counts=(1, 1), groups=((mixed, mixed),), planned=mixed).draw(50, np.random.default_rng(0))
+    assert (varied.unslowed == varied.actual).all()
+    assert (varied.planned > varied.actual).any()  # the missing copy would sometimes have been the slowest

@@ -299,7 +299,7 @@ def test_rows_say_of_every_entry_what_a_list_shows():
         "name": "l4",
         "title": "NVIDIA L4 24 GB",
         "aliases": [],
-        "memory_bytes": 24 * 2**30,
+        "memory_bytes": 45 * 2**29,
         "fp32_flop_per_s": 30.3e12,
         "tf32_flop_per_s": 60e12,
         "fp16_flop_per_s": 121e12,

@@ -41,6 +41,12 @@ def write(folder, **texts):
     return Catalog.load([folder])
 
 
+def said(error, file, message):
+    """Whether a line of the error says this of the file, with line and column."""
+    lines = str(error.value).splitlines()
+    return any(re.match(rf"{re.escape(str(file))}:\d+:\d+: {re.escape(message)}", line) for line in lines)
+
+
 def test_a_folder_of_files_is_added_to_the_catalog(tmp_path):
     catalog = write(tmp_path, device=DEVICE, wire=WIRE)
     toy = catalog.device("plaything")
@@ -108,19 +114,19 @@ BAD_DEVICES = [
     ("memory: 8 GiB", "memory: 0 GiB", "memory: got '0 GiB', expected more than 0"),
     ("memory: 8 GiB", "memory: -8 GiB", "memory: got '-8 GiB', expected an amount of memory of at least 0"),
     ("memory: 8 GiB", "memory: true", "memory: got true, expected an amount of memory"),
-    ("memory: 8 GiB", "memory: .nan", "memory: got nan, expected an amount of memory"),
+    ("memory: 8 GiB", "memory: .nan", "memory: got .nan, expected a finite number"),
     ("memory: 8 GiB", "memory:", "memory: got null, expected an amount of memory"),
     ("memory: 8 GiB", "memory: [8 GiB]", "memory: got a list, expected an amount of memory"),
-    ("memory: 8 GiB\n", "", "memory: missing: expected are device, title, vendor, peak, memory, "),
-    ("memory: 8", "memroy: 8", "memroy: unknown key 'memroy': did you mean 'memory'? known are device, "),
-    ("100 GB/s,", "100 Gb/s,", "memory_bandwidth: got '100 Gb/s', expected a bandwidth, such as 25 Gbit/s"),
+    ("memory: 8 GiB\n", "", "memory: missing; add it"),
+    ("memory: 8", "memroy: 8", "memroy: unknown key; did you mean memory?"),
+    ("100 GB/s,", "100 Gb/s,", "memory_bandwidth.value: got '100 Gb/s', expected a bandwidth, such as 25 Gbit/s"),
     ("source: sheet", "source: shete", "memory_bandwidth.source: got 'shete', expected a key of sources: sheet"),
-    (", source: sheet", "", "memory_bandwidth.source: missing: expected are value, source; add it"),
+    (", source: sheet", "", "memory_bandwidth.source: missing; add it"),
     ("date: 2025-01", "date: 2025-13", "sources.sheet.date: got '2025-13', expected year and month such as 2024-09"),
-    ("date: 2025-01", "date: 2025", "sources.sheet.date: got 2025, expected a text"),
-    ("document: Toy sheet, ", "", "sources.sheet.document: missing: expected are document, url, date; add it"),
+    ("date: 2025-01", "date: 2025", "sources.sheet.date: got 2025, expected text"),
+    ("document: Toy sheet, ", "", "sources.sheet.document: missing; add it"),
     ("fp8: unsupported", "fp8: none", "peak.fp8: got 'none', expected a compute rate, such as 312 TFLOP/s"),
-    (", fp8: unsupported", "", "peak.fp8: missing: expected are fp32, tf32, fp16, bf16, fp8; add it"),
+    (", fp8: unsupported", "", "peak.fp8: missing; add it"),
     ("fp16: 2 TFLOP/s", "fp16: 2 TFLOPS", "peak.fp16: got '2 TFLOPS', expected a compute rate"),
     ("5 us", "5", "launch_overhead: got 5, expected a time with its unit, such as 1.5 ms or 15 us"),
     ("1.5 kW", "1500", "power: got 1500, expected a power with its unit, such as 700 W"),
@@ -130,17 +136,17 @@ BAD_DEVICES = [
     ("nic: toy-net", "nic: nvlink4", "nic: got 'nvlink4' of topology switch, expected topology network"),
     ("bus: pcie4", "bus: pcie4\npeer: pcie4", "peer: got 'pcie4' of topology root, expected topology switch or mesh"),
     ("device: toy", "device: Toy 1", "device: got 'Toy 1', expected a name of a-z, 0-9 and single '-'"),
-    ("title: Toy device", "title: 5", "title: got 5, expected a text"),
-    ("[plaything]", "plaything", "aliases: got 'plaything', expected a list of names such as [h100]"),
-    ("[plaything]", "[4090]", "aliases[0]: got 4090, expected a name of a-z, 0-9 and single '-'"),
+    ("title: Toy device", "title: 5", "title: got 5, expected text"),
+    ("[plaything]", "plaything", "aliases: got 'plaything', expected a list"),
+    ("[plaything]", "[4090]", 'aliases[0]: got 4090, expected text; write "4090" if it is a name'),
     ("device: toy\n", "", "got neither, expected a mapping with either the key 'device' or 'interconnect'"),
     (
         "device: toy",
         "device: toy\ninterconnect: toy",
         "got both, expected a mapping with either the key 'device' or 'interconnect'",
     ),
-    ("device: toy", "device: toy\ndevice: toy", "is not YAML: while constructing a mapping"),
-    ("device: toy", "device: {", "is not YAML: while parsing a flow mapping"),
+    ("device: toy", "device: toy\ndevice: toy", "device: the key device is given twice, first at 1:1; remove one"),
+    ("device: toy", "device: {", "not YAML: expected ',' or '}', but got ':' (while parsing a flow mapping)"),
 ]
 
 
@@ -151,8 +157,7 @@ def test_a_wrong_device_file_gets_a_pointed_message(tmp_path, old, new, message)
     assert DEVICE.count(old) >= 1
     with pytest.raises(CatalogError) as error:
         write(tmp_path, device=DEVICE.replace(old, new, 1), wire=WIRE)
-    assert str(error.value).startswith(f"{tmp_path}/device.yaml: ")
-    assert message in str(error.value)
+    assert said(error, tmp_path / "device.yaml", message), str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -169,17 +174,16 @@ def test_a_wrong_device_file_gets_a_pointed_message(tmp_path, old, new, message)
 def test_a_wrong_interconnect_file_gets_a_pointed_message(tmp_path, old, new, message):
     with pytest.raises(CatalogError) as error:
         write(tmp_path, wire=WIRE.replace(old, new, 1))
-    assert str(error.value).startswith(f"{tmp_path}/wire.yaml: {message}")
+    assert said(error, tmp_path / "wire.yaml", message), str(error.value)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "got null, expected a mapping"),
+        (b"", "the document is empty, expected a mapping"),
         (b"- a\n- b\n", "got a list, expected a mapping"),
-        (b"\xff\xfe\x00\x01", "is not YAML: "),
-        (b"a: \x07", "is not YAML: "),
-        (b"&a [*a]", "got a list, expected a mapping"),
+        (b"a: \x07", "not a YAML document: unacceptable character"),
+        (b"&a [*a]", "[0]: the anchor 'a' contains itself; write the value out"),
         (b"device: &a {b: *a}\n", "title: missing"),
     ],
 )
@@ -188,13 +192,13 @@ def test_a_file_that_holds_something_else_is_refused(tmp_path, content, message)
     file.write_bytes(content)
     with pytest.raises(CatalogError) as error:
         Catalog.load([file])
-    assert str(error.value).startswith(f"{file}: {message}")
+    assert said(error, file, message), str(error.value)
 
 
 def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
     with pytest.raises(CatalogError) as error:
         Catalog.load([Path("/nowhere/x.yaml")])
-    assert str(error.value) == "/nowhere/x.yaml: cannot be read: No such file or directory; check the path"
+    assert str(error.value) == "/nowhere/x.yaml: cannot be read: there is no such file; expected a catalog file in YAML"
     with pytest.raises(CatalogError) as error:
         Catalog.load([tmp_path])
     assert "got a folder without *.yaml, expected catalog files; add one, or name a file" in str(error.value)
@@ -202,7 +206,7 @@ def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
 
 def test_a_device_without_any_precision_is_refused(tmp_path):
     text = DEVICE.replace("1 TFLOP/s", "unsupported").replace("2 TFLOP/s", "unsupported")
-    with pytest.raises(CatalogError, match=r"peak\.fp32: got 'unsupported' for every precision, expected at least one"):
+    with pytest.raises(CatalogError, match=r"device\.yaml:5:7: peak: got 'unsupported' for every precision, exp"):
         write(tmp_path, device=text, wire=WIRE)
 
 
@@ -218,4 +222,4 @@ def test_leaving_out_any_required_key_of_our_own_files_names_the_key(tmp_path, f
             yaml.dump(rest, stream)
         with pytest.raises(CatalogError) as error:
             Catalog.load([copy])
-        assert str(error.value).startswith(f"{copy}: {key}: missing")
+        assert said(error, copy, f"{key}: missing"), str(error.value)

@@ -1,7 +1,9 @@
 """Routes of a cluster: who shares which link, what is inferred, and what a stated link replaces."""
 
 from dataclasses import replace
+from itertools import combinations, permutations
 from math import inf
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from hops.errors import UsageError
 from hops.hardware.catalog import Catalog
 from hops.hardware.cluster import Cluster, Locality
 from hops.hardware.devices import Device, Interconnect, LinkOverride, Node, Topology
-from hops.hardware.network import RareDelay
+from hops.hardware.network import CrossedLinks, RareDelay, Route
 from hops.hardware.routes import Path
 
 CATALOG = Catalog.load()
@@ -206,12 +208,6 @@ def test_jitter_and_stalls_are_of_every_message_between_nodes_or_of_a_stated_lin
     assert network.routes[0, 1].stall == rare
 
 
-def test_seconds_of_a_message_alone_are_latency_and_bytes_over_bandwidth():
-    cluster = Cluster(devices=devices(a=["h100"], b=["h100"]), interconnect=SLOW, jitter=Constant(value=1e-3))
-    assert cluster.route("a0", "b0").seconds(10**9) == pytest.approx(1 + 50e-6 + 1e-3)
-    assert cluster.route("a0", "a0").seconds(10**9) == 0
-
-
 def test_ranks_on_one_device_exchange_over_no_link():
     network = Cluster(devices=devices(a=["h100"], b=["h100"])).network(["a0", "b0", "a0"])
     assert network.routes[0, 2].links == network.routes[2, 0].links == ()
@@ -232,21 +228,28 @@ KINDS = ["h100", "a100", "l4", "mi300x", "v100", "rtx-4090", "cpu"]
 
 @st.composite
 def clusters(draw):
-    nodes = draw(st.lists(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4), min_size=1, max_size=4))
+    mixed = st.lists(st.sampled_from(KINDS), min_size=1, max_size=4)
+    alike = st.tuples(st.sampled_from(KINDS), st.integers(1, 4)).map(lambda kind: [kind[0]] * kind[1])
+    nodes = draw(st.lists(mixed | alike, min_size=1, max_size=4))
     placed = devices(**{f"n{index}x": kinds for index, kinds in enumerate(nodes)})
     settings_of_nodes = tuple(
         Node(
             name=f"n{index}x",
             nics=draw(st.integers(1, 3)),
-            sockets=draw(st.integers(1, 2)),
+            sockets=draw(st.integers(1, 3)),
             socket_bus=UPI,
             nic=draw(st.sampled_from([None, SLOW, FAST])),
         )
         for index in range(len(nodes))
     )
     ids = [device.id for device in placed]
-    pairs = st.tuples(st.sampled_from(ids), st.sampled_from(ids)).filter(lambda pair: pair[0] < pair[1])
-    chosen = draw(st.lists(pairs, max_size=2, unique=True)) if len(ids) > 1 else []
+    of_ends = [list(combinations(ends, 2)) for ends in (ids, [f"n{index}x" for index in range(len(nodes))])]
+    chosen = [
+        pair
+        for all_of in of_ends
+        if all_of
+        for pair in draw(st.lists(st.sampled_from(all_of), max_size=2, unique=True))
+    ]
     speeds = st.sampled_from([None, 1e9, 40e9])
     links = tuple(LinkOverride(source=a, target=b, bandwidth=draw(speeds), latency_s=1e-3) for a, b in chosen)
     fabric = draw(st.sampled_from([None, SLOW, FAST]))
@@ -293,6 +296,74 @@ def test_a_link_has_one_name_and_every_link_of_a_network_is_used(cluster):
     for (a, b), route in network.routes.items():
         path = cluster.route(cluster.devices[a].id, cluster.devices[b].id)
         assert tuple(network.links[index] for index in route.links) == path.links
+
+
+def all_pairs(cluster, placement):
+    """Links and routes as going through every pair finds them: the definition of a network."""
+    index_of = {}
+    routes = {}
+    for pair in permutations(range(len(placement)), 2):
+        path = cluster.route(*(placement[rank] for rank in pair))
+        links = tuple(index_of.setdefault(link, len(index_of)) for link in path.links)
+        routes[pair] = Route(links=links, latency_s=path.latency_s, jitter=path.jitter, stall=path.stall)
+    return tuple(index_of), routes
+
+
+@settings(deadline=None, max_examples=200)
+@given(clusters(), st.randoms(use_true_random=False))
+def test_links_are_those_of_all_pairs_in_their_order(cluster, random):
+    """Also with ranks in any order, several on one device, and devices without a rank."""
+    ids = [device.id for device in cluster.devices]
+    placement = random.choices(ids, k=random.randint(1, 2 * len(ids)))
+    network = cluster.network(placement)
+    links, routes = all_pairs(cluster, placement)
+    assert network.links == links
+    assert network.routes == routes
+    assert list(network.routes) == list(routes)
+    assert len(network.routes) == len(routes)
+
+
+def test_a_stated_link_inside_a_node_leaves_ports_for_others_to_find():
+    """The first device goes over the stated link, so that it does not enter the second one's port."""
+    link = LinkOverride(source="a0", target="a1", bandwidth=1e9, latency_s=None)
+    cluster = Cluster(devices=devices(a=["h100"] * 3), links=(link,))
+    network = cluster.network(["a0", "a1", "a2"])
+    assert network.links == all_pairs(cluster, ["a0", "a1", "a2"])[0]
+    assert "a1.nvlink4.out" in [link.name for link in network.links]
+
+
+def test_every_bus_between_sockets_is_found_by_the_first_device_that_crosses_it():
+    cluster = Cluster(devices=devices(a=["l4"] * 3), nodes=(Node(name="a", sockets=3, socket_bus=UPI),))
+    network = cluster.network(["a0", "a1", "a2"])
+    assert network.links == all_pairs(cluster, ["a0", "a1", "a2"])[0]
+    assert {"a.upi[0->1]", "a.upi[1->2]", "a.upi[2->1]"} < {link.name for link in network.links}
+
+
+def test_a_route_is_that_of_two_different_ranks():
+    routes = Cluster(devices=devices(a=["h100"] * 2)).network(["a0", "a1", "a0"]).routes
+    assert all(pair not in routes for pair in ((0, 0), (0, 3), (-1, 0), (0, 1, 2), 0))
+    assert routes.get((0, 3)) is None
+    assert repr(routes) == "RoutesOnDemand(3 ranks)"
+
+
+def test_crossed_links_are_those_of_the_first_ranks():
+    network = Cluster(devices=devices(a=["h100"] * 2, b=["h100"])).network(["a0", "b0", "a1"])
+    crossed = CrossedLinks(network, 2)
+    assert crossed == {(0, 1): network.routes[0, 1].links, (1, 0): network.routes[1, 0].links}
+    assert list(crossed) == [(0, 1), (1, 0)]
+    assert (len(crossed), repr(crossed)) == (2, repr(dict(crossed)))
+    assert (0, 2) not in crossed
+    assert crossed.get((2, 0), ()) == ()
+
+
+def test_a_thousand_ranks_look_up_few_routes():
+    """What a network costs is its links, not its pairs."""
+    cluster = Cluster(devices=devices(**{f"n{node}x": ["h100"] * 8 for node in range(64)}))
+    with patch.object(Cluster, "route", autospec=True, side_effect=Cluster.route) as route:
+        network = cluster.network([device.id for device in cluster.devices])
+    assert len(network.links) == 64 * (8 + 1) * 2
+    assert route.call_count <= 512 * (7 + 1 + 1) + 64
+    assert len(network.routes) == 512 * 511
 
 
 HERE = devices(a=["h100", "h100"], b=["h100"])

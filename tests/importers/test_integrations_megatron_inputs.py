@@ -28,9 +28,9 @@ def test_a_benchmark_is_the_mean_of_both_ends_by_rising_size(tmp_path):
     ("lines", "message"),
     [
         (["NCCL version"], "no measurement in it, expected JSON lines with size_mb and p50_ms"),
-        ([GOOD[0], "{broken"], ":2: expected JSON with size_mb and p50_ms, but got"),
-        ([{"size_mb": 1}], ":1: expected JSON with size_mb and p50_ms, but got KeyError('p50_ms')"),
-        ([{"size_mb": 1, "p50_ms": -1}], ":1: got size_mb 1.0 and p50_ms -1.0, expected more than 0"),
+        ([GOOD[0], "{broken"], ":2:2: is not JSON: "),
+        ([{"size_mb": 1}], ":1:1: p50_ms: missing; add it"),
+        ([{"size_mb": 1, "p50_ms": -1}], ":1:26: p50_ms: got -1, expected more than 0"),
     ],
 )
 def test_a_wrong_benchmark_says_file_and_line(tmp_path, lines, message):

@@ -22,8 +22,8 @@ from hops.importers.base import read_trace
 from hops.importers.megatron.spec import spec_text
 from hops.importers.megatron.trace import read_run
 from hops.metrics.critical_path import Piece, critical_paths
-from hops.metrics.iterations import Iterations, find_warmup
-from hops.metrics.losses import find_stalls
+from hops.metrics.iterations import Iterations
+from hops.metrics.stalls import find_stalls, find_warmup
 from hops.metrics.summary import RunFacts
 from hops.program.action import Op
 from hops.spec.load import loads

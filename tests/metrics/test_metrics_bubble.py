@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from pipelines import B, F, I, Rows, W, gpipe, meta, one_f_one_b, simulate, split
 from reference import causes
 
-from hops.metrics.bubble import BubbleCause, bubbles, waits
+from hops.metrics.bubble import BubbleCause, bubbles
 from hops.metrics.iterations import Iterations
 from hops.metrics.summarize import summarize
 from hops.metrics.summary import RunFacts
+from hops.metrics.waits import waits
 from hops.trace.trace import Stream
 
 TIMES = {F: 10, B: 20, I: 10, W: 10}

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from hops.cost.base import StepCosts
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_policy
 from hops.hardware.network import Link, Network, Route
@@ -33,7 +33,7 @@ def summary(request):
     scheduler = SCHEDULERS.get(name)()
     shape = scheduler.shape(RANKS, MICROBATCHES)
     times = tuple(0.010 + 0.004 * (stage % 3) for stage in range(shape.num_stages))
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=times,
         input_backward_s=times,
         weight_backward_s=times,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipelines import F, Rows, meta
 from reference import causes
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import P2P, Faults, RunSettings
 from hops.engine.simulate import run_program
 from hops.faults.plan import Fault, FaultKind, FaultPlan
@@ -26,7 +26,7 @@ def simulated(schedule, ranks, microbatches, faults, *, p2p=P2P.OVERLAPPED, iter
     """Stages of a few nanoseconds, so that each can be looked at."""
     scheduler = SCHEDULERS.get(schedule)()
     scheduler.configure(StageCosts.uniform(scheduler.shape(ranks, microbatches)))
-    costs = FixedCosts.uniform(ranks, f=4e-9, i=3e-9, w=2e-9, bytes_per_message=3)
+    costs = TableCosts.uniform(ranks, f=4e-9, i=3e-9, w=2e-9, bytes_per_message=3)
     pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     network = Network(
         links=tuple(Link(name=f"{a}->{b}", bandwidth=1e9) for a, b in pairs),

@@ -13,8 +13,8 @@ from pipelines import one_f_one_b, simulate
 
 import hops
 from hops.metrics.critical_path import PathTerm, Piece, critical_paths
-from hops.metrics.iterations import Iterations, Robust, find_warmup
-from hops.metrics.losses import find_stalls
+from hops.metrics.iterations import Iterations
+from hops.metrics.stalls import Robust, find_stalls, find_warmup
 from hops.metrics.summary import RunFacts
 from hops.program.action import Op
 from hops.trace.trace import Stream

@@ -5,8 +5,11 @@ from itertools import combinations, permutations
 import numpy as np
 
 from hops.decode.document import parse
+from hops.planner.block_costs import MessageTimes, block_costs
 from hops.planner.bottleneck import Problem
-from hops.planner.layout_bound import Layout
+from hops.planner.layout import Freedom, Layout
+from hops.planner.layout_problem import BUSY_MESSAGES, AfterPipeline, LayoutProblem
+from hops.planner.problem import Pool
 from hops.spec.load import override
 from hops.spec.open import OpenSpec, open_spec
 from hops.spec.schedule import ScheduleChoice
@@ -29,6 +32,25 @@ hardware:
 def opened(text: str = SMALL, *changes: str, batch: int | None = None) -> OpenSpec:
     """The open spec of a text with changes."""
     return open_spec(override(parse(text, name="spec"), changes), batch=batch)
+
+
+def problem_of(spec, family, *, v_shaped=False, **freedom) -> LayoutProblem:
+    """All devices of a spec, with what may change."""
+    pool = Pool.of(spec)
+    blocks = block_costs(spec, pool)
+    return LayoutProblem(
+        pool=pool,
+        freedom=Freedom(**freedom),
+        family=family,
+        size=spec.pipeline.microbatches,
+        v_shaped=v_shaped,
+        blocks=blocks,
+        messages=MessageTimes.of(pool, blocks.message_bytes),
+        busy_messages=BUSY_MESSAGES[spec.pipeline.p2p],
+        after=AfterPipeline.of(pool),
+        devices=tuple(pool.ids.index(each) for each in spec.hardware.ranks()),
+        layers=None,
+    )
 
 
 def compositions(total: int, parts: int):

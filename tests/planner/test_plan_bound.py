@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_cases import every_layout, opened
 
-from hops.planner.budget import Budget
 from hops.planner.knapsack import FIRST, LAST, WHOLE, Knapsack
-from hops.planner.layout_bound import Layout
+from hops.planner.layout import Layout
+from hops.planner.layout_bound import layout_bound
 from hops.planner.planner import _Planner, _silent
 from hops.planner.problem import Objective, Pool
 
@@ -32,7 +32,7 @@ KINDS = ("h100", "a100", "l4", "l40s", "a10g")
 
 def searches(text, *changes, objective=Objective.ITERATION_TIME):
     spec = opened(text, *changes)
-    planner = _Planner(spec, objective, Budget(seconds=1.0), 5, _silent)
+    planner = _Planner(spec, objective, 1.0, 5, _silent)
     return planner._searches(Pool.of(spec.base))
 
 
@@ -58,7 +58,7 @@ def specs(draw):
 def test_no_layout_has_a_floor_below_the_bound_over_all_choices(text, objective):
     """Every sequence of four devices with every partition, under 1F1B, GPipe and any schedule, in time and in cost."""
     (search,) = searches(text, objective=objective)
-    least = min(search.value(layout) for layout in every_layout(4, search.tables.num_layers))
+    least = min(search.value(layout) for layout in every_layout(4, search.problem.num_layers))
     assert search.bound() <= least * (1 + 1e-9)
 
 
@@ -71,15 +71,15 @@ EQUAL = SPEC.format(
 def test_the_bound_of_equal_devices_is_near_what_1f1b_takes():
     """Sixteen layers on each of four equal devices: (m + p - 1) c, but for the ends of the model."""
     (search,) = searches(EQUAL, "optimizer.enabled=false")
-    equal = search.floor.seconds(Layout(devices=(0, 1, 2, 3), layers=(16, 16, 16, 16)))
-    assert search.choices.seconds <= equal
-    assert search.choices.seconds == pytest.approx(equal, rel=0.03)
+    equal = layout_bound(search.problem, Layout(devices=(0, 1, 2, 3), layers=(16, 16, 16, 16)))
+    assert search.bounds.choices.seconds <= equal
+    assert search.bounds.choices.seconds == pytest.approx(equal, rel=0.03)
 
 
 def test_for_any_schedule_equal_stages_still_wait_for_each_other():
     """The last of four equal stages cannot begin before three F, so that the bound is above the load alone."""
     (search,) = searches(EQUAL, "optimizer.enabled=false", "pipeline.schedule=zb_h1")
-    choices = search.choices
+    choices = search.bounds.choices
     forward = float(choices.items.forward[0, 0, 16])
     assert choices.any_order == pytest.approx(16 * float(choices.items.whole[0, 0, 16]) + 3 * forward, rel=0.03)
     assert choices.any_order > 16 * choices.least + forward
@@ -88,18 +88,18 @@ def test_for_any_schedule_equal_stages_still_wait_for_each_other():
 def test_with_as_many_stages_as_microbatches_the_bound_still_counts_the_way_through_all():
     """Four equal devices and four microbatches: a microbatch's whole way, and the other backwards of the slowest."""
     (search,) = searches(EQUAL, "optimizer.enabled=false", "pipeline.microbatches=4")
-    items = search.choices.items
+    items = search.bounds.choices.items
     way = 4 * float(items.whole[0, 0, 16]) + 3 * float(items.whole[0, 0, 16] - items.forward[0, 0, 16])
-    equal = search.floor.seconds(Layout(devices=(0, 1, 2, 3), layers=(16, 16, 16, 16)))
-    assert way * 0.97 < search.choices.seconds <= equal
+    equal = layout_bound(search.problem, Layout(devices=(0, 1, 2, 3), layers=(16, 16, 16, 16)))
+    assert way * 0.97 < search.bounds.choices.seconds <= equal
 
 
 @pytest.mark.parametrize(("schedule", "counts"), [("1f1b", True), ("gpipe", True), ("zb_h1", False)])
 def test_the_tied_reduction_is_in_the_bound_where_it_waits_for_all_backwards(schedule, counts):
     """The least of any two devices comes on top, except under schedules that may reduce while others still work."""
     (search,) = searches(EQUAL, f"pipeline.schedule={schedule}")
-    choices = search.choices
-    between = search.floor.tied[np.triu_indices(4, 1)]
+    choices = search.bounds.choices
+    between = search.problem.after.tied_s[np.triu_indices(4, 1)]
     assert choices.tied_s == (between.min() if counts else 0.0)
     assert choices.seconds == pytest.approx(replace(choices, tied_s=0.0).seconds + choices.tied_s)
     assert between.min() > 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from plan_cases import least_by_trying, slowest
 
 from hops.planner import bottleneck as reach
-from hops.planner.block_costs import Tables
+from hops.planner.block_costs import BlockCosts
 from hops.planner.bottleneck import Problem, least_bottleneck, most_layers
 
 
@@ -20,7 +20,7 @@ def problems(draw):
     times = st.lists(st.floats(0.5, 8.0), min_size=layers, max_size=layers)
     sizes = st.lists(st.integers(1, 6), min_size=layers, max_size=layers)
     forward = np.array([draw(times) for _ in range(kinds)])
-    tables = Tables.by_layer(forward, 2 * forward, static=draw(sizes), activation=draw(sizes))
+    tables = BlockCosts.by_layer(forward, 2 * forward, static=draw(sizes), activation=draw(sizes))
     flight = np.minimum(np.arange(1, sum(counts) + 1), draw(st.integers(1, 4)))
     memory = np.array(draw(st.lists(st.integers(4, 60), min_size=kinds, max_size=kinds)))
     needed = tables.static[None] + flight[:, None, None] * tables.activation[None]
@@ -75,7 +75,7 @@ def test_the_order_of_the_kinds_does_not_matter(problem, random):
 
 def test_too_many_kinds_are_cut_and_it_is_said(monkeypatch):
     """Ten kinds of eight devices have more counts than can be listed: the answer is that of fewer devices."""
-    tables = Tables.by_layer(np.linspace(1, 2, 10)[:, None] * np.ones((10, 40)), np.ones((10, 40)))
+    tables = BlockCosts.by_layer(np.linspace(1, 2, 10)[:, None] * np.ones((10, 40)), np.ones((10, 40)))
     needed = np.zeros((1, 41, 41), dtype=np.int64)
     problem = Problem(seconds=tables.whole, needed=needed, memory=np.ones(10, dtype=np.int64), counts=np.full(10, 8))
     monkeypatch.setattr(reach, "MOST_STATES", 20_000)

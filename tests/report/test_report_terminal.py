@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from hops.cost.base import StepCosts
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.hardware.network import Link, Network, Route
@@ -31,7 +31,7 @@ def summary_of(
     """GPipe on a line of ranks, each with its NIC; `slow` ranks take twice as long."""
     orders = tuple(tuple(Action(s, op, m) for op in (Op.F, Op.B) for m in range(microbatches)) for s in range(ranks))
     times = tuple(0.02 if s in slow else 0.01 for s in range(ranks))
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=times,
         input_backward_s=times,
         weight_backward_s=times,
@@ -106,7 +106,7 @@ def test_what_is_not_known_is_not_shown():
 def summarize_bare():
     orders = ((Action(0, Op.F, 0), Action(0, Op.B, 0)),)
     trace = run_program(
-        Program.of(Shape.loop(1, num_microbatches=1), orders), FixedCosts.uniform(1), Network.uniform(1)
+        Program.of(Shape.loop(1, num_microbatches=1), orders), TableCosts.uniform(1), Network.uniform(1)
     )
     return summarize(trace, RunFacts())
 
@@ -126,6 +126,15 @@ def test_uneven_work_names_the_rank_that_has_most():
     (sentence,) = warnings(summary_of(4, slow=(2,), microbatches=8))
     assert sentence.startswith("work is uneven: ranks idle ")
     assert "because rank 2 (H100) has the most to do" in sentence
+
+
+def test_what_keeps_ranks_idle_after_the_pipeline_is_named_with_its_link():
+    (sentence,) = warnings(summary_of(2, microbatches=2))
+    assert sentence == (
+        "ranks idle 24.2 % of the iteration after the pipeline, most of it for reductions: 30.00 ms an iteration, over "
+        "link node0 nic"
+    )
+    assert warnings(summary_of(2, microbatches=2, step=False)) == ()
 
 
 def test_messages_that_crowd_a_link_are_named():
@@ -190,7 +199,7 @@ throughput    10.74 microbatches/s, 42.94 samples/s, 87,944 tokens/s
 latency       261.6 ms (p50 261.6, p99 306.6) per microbatch
 MFU           3.2 %
 exposed       38.25 ms per rank (messages 8.25, reductions 9.72, others 20.27)
-busiest link  node1 nic: 2.1 % of its bandwidth, in use 2.4 %
+busiest link  node2 nic: 2.1 % of its bandwidth, in use 23.5 %
 
 bubble of     %  warm-up/cool-down  imbalance  messages  fault  after
 ─────────────────────────────────────────────────────────────────────

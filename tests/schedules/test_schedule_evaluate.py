@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import ProgramError
@@ -155,7 +155,7 @@ def test_blocking_is_never_faster_than_overlapped(ranks, size, hop):
 
 
 def engine_makespan(program, profile):
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_program
 from hops.errors import TraceError
@@ -20,7 +20,7 @@ def trace_of(name, *, iterations=1):
     scheduler = SCHEDULERS.get(name)()
     profile = StageCosts.uniform(scheduler.shape(4, 8))
     program = scheduler.build(profile)
-    costs = FixedCosts.uniform(profile.shape.num_stages)
+    costs = TableCosts.uniform(profile.shape.num_stages)
     settings = RunSettings(iterations=iterations)
     return program, run_program(program, costs, Network.uniform(4, latency_s=0.2), settings)
 
@@ -51,7 +51,7 @@ def test_pairs_are_found_again_so_that_a_frozen_run_takes_as_long_as_the_run():
     profile = replace(StageCosts.uniform(shape, f=0.001, i=0.002, w=0.001), forward_s=forward)
     program = SCHEDULERS.get("dualpipe_v")().build(profile)
     assert program.closes_pair.any()
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=forward,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,

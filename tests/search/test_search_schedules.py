@@ -8,7 +8,7 @@ import pytest
 from search_cases import hetero16
 from shared_data import FACTS, missing
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
 from hops.hardware.network import Network
@@ -177,7 +177,7 @@ def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(pla
     scheduler.configure(profile)
     scheduler._choice = dataclasses.replace(scheduler.choice, look_ahead=look_ahead)
     scheduler.configure = lambda profile: None  # keep this look-ahead
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,

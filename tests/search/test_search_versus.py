@@ -73,9 +73,9 @@ def test_the_16_pipelines_are_read_under_either_cost_model_and_memory(fused_is_s
 def test_a_file_of_another_form_is_refused(tmp_path):
     path = tmp_path / "other.json"
     path.write_text(json.dumps({"rows": []}))
-    with pytest.raises(UsageError, match=r"other\.json: expected a JSON object with `pipelines`, name to times"):
+    with pytest.raises(UsageError, match=r"other\.json:1:1: pipelines: missing; add it"):
         read_hetero16(path)
-    with pytest.raises(UsageError, match=r"none\.json: cannot be read: No such file"):
+    with pytest.raises(UsageError, match=r"none\.json: cannot be read: there is no such file"):
         read_hetero16(tmp_path / "none.json")
     with pytest.raises(UsageError, match="memory must be one of none, p, 1f1b, but got 'q'"):
         read_hetero16(path, memory="q")

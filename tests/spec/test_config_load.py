@@ -81,12 +81,12 @@ def test_what_is_no_readable_file_is_one_message(tmp_path, name, content, messag
 
 
 def test_a_file_that_may_not_be_read_is_one_message(tmp_path, monkeypatch):
-    def refuse(_):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
     file = tmp_path / "spec.yaml"
     file.write_text(SMALL, encoding="utf-8")
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    monkeypatch.setattr("pathlib.Path.open", refuse)
     with pytest.raises(SpecError) as caught:
         load(file)
     assert str(caught.value) == f"{file}: cannot be read: reading it is not permitted"

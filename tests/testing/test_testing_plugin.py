@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
 from hops.hardware.network import Network
@@ -39,7 +39,7 @@ def installed(tmp_path, monkeypatch):
 
 def simulate(scheduler, shape, **times):
     profile = StageCosts.uniform(shape, **times)
-    costs = FixedCosts.uniform(shape.num_stages, **times)
+    costs = TableCosts.uniform(shape.num_stages, **times)
     return program_from_trace(run_policy(scheduler, profile, costs, Network.uniform(shape.num_ranks)))
 
 

@@ -132,6 +132,8 @@ NEEDED = {"source": "measured", "num_microbatches": 1, "rank_of_stage": [0], "de
         ("0,0,COMPUTE,0,F,0,-1,-5,5,0", r":4: .*; start_ns: expected a number from 0 on that fits int64"),
         ("9999999999,0,COMPUTE,0,F,0,-1,0,5,0", r":4: .*; iteration: expected a number from 0 on that fits int32"),
         (f"0,0,COMPUTE,0,F,0,-1,0,{'9' * 30},0", r":4: end_ns: got '9{30}', expected an integer"),
+        ("0,0,COMPUTE,0,F,2147483647,-1,0,5,0", r":4: .*; microbatch: expected -1 to 0, as the metadata has it"),
+        (f"0,0,COMPUTE,0,F,0,-1,0,{2**63 - 1},0", r":4: .*; end_ns: expected at most 2305843009213693952"),
         ("", r":4: got 1 values \(''\), expected 10"),
     ],
 )
@@ -147,29 +149,30 @@ def test_a_wrong_row_is_named_with_its_line(tmp_path, line, message):
     [
         ("", r":1: got '', expected a comment with metadata: # \{"),
         ("iteration,rank", r":1: got 'iteration,rank', expected a comment with metadata"),
-        ("# nonsense", r":1: metadata is not JSON .* expected \{"),
-        ("# [1]", r":1: metadata is not a JSON object: got \[1\]"),
+        ("# nonsense", r":1:3: is not JSON: Expecting value\nexpected metadata such as \{"),
+        ("# [1]", r":1:3: got a list, expected a mapping"),
         (
             f"# {json.dumps(NEEDED | {'format': 'other/9'})}",
-            r":1: metadata 'format': got 'other/9', expected 'hops-trace/1'",
+            r":1:115: format: got 'other/9', expected hops-trace/1",
         ),
         (
             f"# {json.dumps(NEEDED | {'source': 'guessed'})}",
-            r":1: metadata 'source': got 'guessed', expected 'simulated' or",
+            r":1:14: source: got 'guessed', expected one of simulated, measured",
         ),
-        (f"# {json.dumps(NEEDED | {'devices': 'x'})}", r":1: metadata 'devices': got \"x\", expected a list"),
+        (f"# {json.dumps(NEEDED | {'num_microbatches': 2**31})}", r":1:46: num_microbatches: got 2147483648, exp"),
+        (f"# {json.dumps(NEEDED | {'devices': 'x'})}", r":1:82: devices: got 'x', expected a list"),
         (
             f"# {json.dumps({'source': 'measured'})}",
-            r":1: metadata 'num_microbatches': got nothing, expected a whole number",
+            r":1:3: num_microbatches: missing; add it\n.*rank_of_stage: missing",
         ),
-        (f"# {json.dumps(NEEDED | {'hosts': []})}", r":1: metadata is malformed .*0 hosts for 1 devices"),
+        (f"# {json.dumps(NEEDED | {'hosts': []})}", r":1:3: got 0 hosts for 1 devices"),
         (
             f"# {json.dumps(NEEDED | {'rank_of_stage': [3]})}",
-            r":1: metadata is malformed .*names ranks beyond the 1 devices",
+            r":1:3: rank_of_stage \[3\] names ranks beyond the 1 devices",
         ),
         (
             f"# {json.dumps(NEEDED | {'routes': [[0, 1, [5]]]})}",
-            r":1: metadata is malformed .*names? links beyond the 0",
+            r":1:3: routes name links beyond the 0",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """The hardware section becomes a cluster."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from hops.distributions import Distribution
@@ -13,11 +14,22 @@ from hops.spec.hardware import Connection, DeviceEntry, LinkEntry
 from hops.spec.spec import Spec
 
 
-def build_cluster(spec: Spec) -> Cluster:
+def load_catalog(spec: Spec) -> Catalog:
+    """Our catalog with the spec's own files. Raises CatalogError if one is wrong."""
+    own = [Path(name) for name in spec.hardware.catalog]
+    return Catalog.load(own) if own else _shipped_catalog()
+
+
+@cache
+def _shipped_catalog() -> Catalog:
+    return Catalog.load()
+
+
+def build_cluster(spec: Spec, catalog: Catalog) -> Cluster:
     """All devices, nodes and links of a spec, with the catalog's numbers where it states none."""
     hardware = spec.hardware
-    catalog = Catalog.load([Path(name) for name in hardware.catalog])
     devices, nodes = [], []
+    kinds: dict[int, DeviceKind] = {}  # by entry of the spec
     for host in hardware.hosts():
         entry = host.entry
         nodes.append(
@@ -31,8 +43,9 @@ def build_cluster(spec: Spec) -> Cluster:
             )
         )
         for device_id, device in zip(host.device_ids, host.devices, strict=True):
-            kind = device_kind(device, catalog, spec.pipeline.precision)
-            devices.append(Device(id=device_id, node=host.name, kind=kind))
+            if id(device) not in kinds:
+                kinds[id(device)] = _device_kind(device, catalog, spec.pipeline.precision)
+            devices.append(Device(id=device_id, node=host.name, kind=kinds[id(device)]))
     between = hardware.interconnect
     return Cluster(
         devices=tuple(devices),
@@ -44,7 +57,7 @@ def build_cluster(spec: Spec) -> Cluster:
     )
 
 
-def device_kind(entry: DeviceEntry, catalog: Catalog, precision: str) -> DeviceKind:
+def _device_kind(entry: DeviceEntry, catalog: Catalog, precision: str) -> DeviceKind:
     """The catalog's kind with what the spec states in its place."""
     return catalog.device(entry.type).with_overrides(
         rates=None if entry.peak is None else {precision: entry.peak},

@@ -1,45 +1,38 @@
 """The pipeline and optimizer sections become a cost model on the devices that the stages are placed on."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import inf
-from pathlib import Path
 
-from hops.build.cluster import interconnect
-from hops.build.figures import Trained, device_rates, fitted, host_kinds, trained
+from hops.build.figures import Figures
 from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel
 from hops.cost.collectives import reduction_seconds, tied_reduce_seconds
 from hops.cost.fitted import TCP_CORE_BYTES_PER_S, End, tied_reduce
 from hops.cost.iteration_end import StepModel, optimizer_steps
-from hops.cost.profile import HardwareProfile
+from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
-from hops.cost.stated import Backward, DistributionCosts, FusedBackward, Jittered, MeasuredBackward, SplitBackward
+from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
 from hops.distributions import Constant, Distribution
-from hops.hardware.catalog import Catalog
-from hops.hardware.cluster import Cluster
-from hops.hardware.devices import Topology
+from hops.hardware.devices import Interconnect
 from hops.hardware.network import RareDelay
 from hops.model.memory import StageMemory
 from hops.model.partition import Partition
-from hops.model.transformer import Transformer
-from hops.model.workload import stage_parameters
+from hops.model.workload import Workload, stage_parameters
 from hops.program.shape import Shape
 from hops.spec.pipeline import StageTimes, per_stage
 from hops.spec.spec import Spec
 
 
-def build_costs(spec: Spec, shape: Shape, cluster: Cluster) -> CostModel:
+def build_costs(known: Figures, shape: Shape) -> CostModel:
     """Costs of every stage on the device of its rank, with the spec's jitter."""
-    if spec.pipeline.stage_times is not None:
-        costs: CostModel = _stated(spec, spec.pipeline.stage_times, shape)
-    else:
-        costs = _analytic(spec, shape, cluster)
-    jitter = spec.pipeline.jitter
+    times, jitter = known.spec.pipeline.stage_times, known.spec.pipeline.jitter
+    costs = _analytic(known, shape) if times is None else _stated(known, times, shape)
     return costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
 
 
-def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
-    stages = shape.num_stages
+def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:
+    stages, spec = shape.num_stages, known.spec
 
     def each(value: int | tuple[int, ...]) -> tuple[int, ...]:
         return per_stage(value, stages)
@@ -52,7 +45,7 @@ def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
         each(times.kept_for_weight),
         strict=True,
     )
-    return DistributionCosts(
+    return StatedCosts(
         forward=tuple(form.build() for form in per_stage(times.forward, stages)),
         backward=_backwards(times, stages, spec.pipeline.split_overhead),
         bytes_per_message=each(times.message),
@@ -68,7 +61,7 @@ def _stated(spec: Spec, times: StageTimes, shape: Shape) -> DistributionCosts:
         ),
         steps=StepModel(
             optimizer=_stated_update(spec, shape),
-            host=Constant(value=host_gap(spec, shape) if spec.optimizer.enabled else 0.0),
+            host=Constant(value=host_gap(known, shape.num_ranks) if spec.optimizer.enabled else 0.0),
             synchronized=spec.optimizer.synchronized,
         ),
     )
@@ -96,51 +89,39 @@ def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
     return (update.build(),) * shape.num_ranks
 
 
-def _analytic(spec: Spec, shape: Shape, cluster: Cluster) -> AnalyticCosts:
-    work = trained(spec)
-    rates = stage_rates(spec, shape, cluster)
-    parts = partition(spec, work, rates)
-    steps = _steps(spec, shape, cluster, work, parts, rates)
+def _analytic(known: Figures, shape: Shape) -> AnalyticCosts:
+    work, pipeline = known.work, known.spec.pipeline
+    assert work is not None, "a spec without stage times has a model"
+    parts = partition(known, shape)
     return AnalyticCosts.of(
-        work.model,
+        work,
         parts,
-        work.batch,
-        work.how,
-        work.optimizer,
-        rates,
-        optimizer_shards=work.optimizer_shards,
-        steps=steps,
-        split_overhead=spec.pipeline.split_overhead,
-        first_stage_splits=spec.pipeline.first_stage_splits,
+        stage_rates(known, shape),
+        steps=_steps(known, shape, work, parts),
+        split_overhead=pipeline.split_overhead,
+        first_stage_splits=pipeline.first_stage_splits,
     )
 
 
-def stage_rates(spec: Spec, shape: Shape, cluster: Cluster) -> list[DeviceRates]:
+def stage_rates(known: Figures, shape: Shape) -> list[DeviceRates]:
     """What the device of every stage computes in a second."""
-    of_rank = [device_rates(spec, cluster.device(each)) for each in spec.hardware.ranks()]
-    return [of_rank[rank] for rank in shape.rank_of_stage]
+    return [known.rates[rank] for rank in shape.rank_of_stage]
 
 
-def partition(spec: Spec, work: Trained, rates: Sequence[DeviceRates]) -> Partition:
-    """The layers of every stage, given its device's rates."""
-    stated = spec.pipeline.partition
+def partition(known: Figures, shape: Shape) -> Partition:
+    """The layers of every stage, given its device's rates. The spec has a model."""
+    work, stated = known.work, known.spec.pipeline.partition
+    assert work is not None, "only a model is divided into stages"
     if isinstance(stated, tuple):
         return Partition(layers=stated)
     if stated == "balanced":
-        return balanced_partition(work.model, work.batch, work.how, rates)
-    return Partition.even(work.model.layers, len(rates))
+        return balanced_partition(work, stage_rates(known, shape))
+    return Partition.even(work.model.layers, shape.num_stages)
 
 
-def _steps(
-    spec: Spec,
-    shape: Shape,
-    cluster: Cluster,
-    work: Trained,
-    partition: Partition,
-    rates: Sequence[DeviceRates],
-) -> StepModel:
+def _steps(known: Figures, shape: Shape, work: Workload, partition: Partition) -> StepModel:
     """The end of an iteration: reductions over the network, the optimizer over each device's own memory."""
-    section = spec.optimizer
+    section = known.spec.optimizer
     if not section.enabled:
         return StepModel(synchronized=section.synchronized)
     parameters, layers = [0] * shape.num_ranks, [0] * shape.num_ranks
@@ -148,102 +129,99 @@ def _steps(
         part = partition.slice(stage)
         parameters[rank] += stage_parameters(work.model, part)
         layers[rank] += part.layers
-    tied, stall = tied_reduction(spec, shape, cluster, work.model)
+    placement = known.spec.hardware.ranks()
+    tied, stall = tied_reduction(known, placement[shape.rank_of_stage[0]], placement[shape.rank_of_stage[-1]])
     return StepModel(
         tied_reduce=tied,
         tied_stall=stall,
-        grad_reduce=_grad_reduce(spec, cluster, parameters),
-        optimizer=_updates(spec, shape, work, parameters, layers, rates),
-        host=Constant(value=host_gap(spec, shape)),
+        grad_reduce=_grad_reduce(known, parameters),
+        optimizer=_updates(known, shape, work, parameters, layers),
+        host=Constant(value=host_gap(known, shape.num_ranks)),
         synchronized=section.synchronized,
     )
 
 
-def host_gap(spec: Spec, shape: Shape) -> float:
-    """The stated gap, or the profile's."""
-    stated, profile = spec.optimizer.host_gap, fitted(spec)
+def host_gap(known: Figures, num_ranks: int) -> float:
+    """Seconds between iterations of so many ranks: the stated gap, or the profile's."""
+    stated, profile = known.spec.optimizer.host_gap, known.profile
     if stated is not None:
         return stated
-    return 0.0 if profile is None else profile.gap.base_s + profile.gap.per_rank_s * (shape.num_ranks - 1)
+    return 0.0 if profile is None else profile.gap.base_s + profile.gap.per_rank_s * (num_ranks - 1)
 
 
 def _updates(
-    spec: Spec,
-    shape: Shape,
-    work: Trained,
-    parameters: Sequence[int],
-    layers: Sequence[int],
-    rates: Sequence[DeviceRates],
+    known: Figures, shape: Shape, work: Workload, parameters: Sequence[int], layers: Sequence[int]
 ) -> tuple[Distribution, ...]:
     """The optimizer step of every rank."""
-    if spec.optimizer.update_time is not None:
-        return _stated_update(spec, shape)
+    if known.spec.optimizer.update_time is not None:
+        return _stated_update(known.spec, shape)
     step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
-    rates_of_rank = [rates[shape.stages_of(rank)[0]] for rank in range(shape.num_ranks)]
-    steps = optimizer_steps(parameters, layers, bytes_per_parameter=step_bytes, rates=rates_of_rank)
+    steps = optimizer_steps(parameters, layers, bytes_per_parameter=step_bytes, rates=known.rates)
     return tuple(Constant(value=each) for each in steps)
 
 
-def tied_reduction(
-    spec: Spec, shape: Shape, cluster: Cluster, model: Transformer
-) -> tuple[Distribution, RareDelay | None]:
-    """The tied-embedding all-reduce; 0 without tied embeddings, or with both ends on one device."""
-    placement = spec.hardware.ranks()
-    first, last = placement[shape.rank_of_stage[0]], placement[shape.rank_of_stage[-1]]
-    if not spec.optimizer.tied_embeddings or first == last:
+def tied_reduction(known: Figures, first: str, last: str) -> tuple[Distribution, RareDelay | None]:
+    """The tied-embedding all-reduce between devices of these ids, and its stalls.
+
+    0 without tied embeddings, or with both ends on one device.
+    """
+    section, profile = known.spec.optimizer, known.profile
+    if not section.tied_embeddings or first == last:
         return Constant(value=0.0), None
-    profile = fitted(spec)
-    ends = None if profile is None else _ends(spec, cluster, profile, first, last)
+    assert known.work is not None, "only a model has embeddings"
+    parameters = known.work.model.table_parameters
+    ends = _ends(known, first, last)
     if profile is not None and ends is not None:
-        return tied_reduce(profile, *ends, model.table_parameters * spec.optimizer.gradient_bytes)
-    path = cluster.route(first, last)
-    limit = TCP_CORE_BYTES_PER_S / 2 if spec.hardware.transport == "sockets" else inf
+        return tied_reduce(profile, *ends, parameters * section.gradient_bytes)
+    path = known.cluster.route(first, last)
+    limit = TCP_CORE_BYTES_PER_S / 2 if known.spec.hardware.transport == "sockets" else inf
     seconds = tied_reduce_seconds(
-        model.table_parameters,
-        gradient_bytes=spec.optimizer.gradient_bytes,
+        parameters,
+        gradient_bytes=section.gradient_bytes,
         bandwidth=min(path.bandwidth, limit),
         latency_s=path.latency_s,
     )
     return Constant(value=seconds), None
 
 
-def _ends(spec: Spec, cluster: Cluster, profile: HardwareProfile, first: str, last: str) -> tuple[End, End] | None:
+def _ends(known: Figures, first: str, last: str) -> tuple[End, End] | None:
     """Both ends of an all-reduce over the network between hosts that the profile knows; None if it is none of those."""
-    kinds = host_kinds(spec, cluster, profile)
-    nodes = [cluster.device(each).node for each in (first, last)]
+    kinds = known.host_kinds
+    nodes = [known.cluster.device(each).node for each in (first, last)]
     if nodes[0] == nodes[1] or not all(node in kinds for node in nodes):
         return None
     one, other = (
-        End(host=node, kind=kinds[node], nic_bytes_per_s=cluster.nic(device).bandwidth)
+        End(host=node, kind=kinds[node], nic_bytes_per_s=known.cluster.nic(device).bandwidth)
         for node, device in zip(nodes, (first, last), strict=True)
     )
     return one, other
 
 
-def _grad_reduce(spec: Spec, cluster: Cluster, parameters: Sequence[int]) -> tuple[Distribution, ...]:
+def _grad_reduce(known: Figures, parameters: Sequence[int]) -> tuple[Distribution, ...]:
     """The data-parallel reduction of every rank, each over its share of its host's NIC.
 
     The copies of the pipeline are alike, and the copies of one rank are on different hosts, so all ranks of a host
     reduce at once over the NIC they share.
     """
-    section = spec.optimizer
+    section = known.spec.optimizer
     if section.data_parallel == 1:
         return ()
-    stated = section.reduction_interconnect
-    catalog = Catalog.load([Path(name) for name in spec.hardware.catalog])
-    between = None if stated is None else interconnect(stated, catalog, Topology.NETWORK)
-    devices = [cluster.device(each) for each in spec.hardware.ranks()]
+    sharing = Counter(device.node for device in known.devices)
     seconds = []
-    for device, count in zip(devices, parameters, strict=True):
-        nic = between or cluster.nic(device.id)
-        sharing = sum(other.node == device.node for other in devices)
+    for device, count in zip(known.devices, parameters, strict=True):
+        nic = reduction_nic(known, device.id)
         seconds.append(
             reduction_seconds(
                 section.gradient_reduction,
                 count * section.gradient_bytes,
                 section.data_parallel,
-                bandwidth=nic.bandwidth / sharing,
+                bandwidth=nic.bandwidth / sharing[device.node],
                 latency_s=nic.latency_s,
             )
         )
     return tuple(Constant(value=each) for each in seconds)
+
+
+def reduction_nic(known: Figures, device_id: str) -> Interconnect:
+    """What a device's gradients are reduced over: stated for all, or its own NIC."""
+    return known.cluster.nic(device_id) if known.reduction_nic is None else known.reduction_nic

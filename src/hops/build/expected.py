@@ -1,22 +1,23 @@
 """What a scheduler may know: expected times, hops and memory, from the same costs that are simulated."""
 
 from collections.abc import Sequence
+from math import inf
 
 from hops.cost.base import CostModel
 from hops.hardware.devices import Device
-from hops.hardware.network import Network, Route
+from hops.hardware.network import Link, Network, Route
 from hops.program.action import Op
 from hops.program.shape import Shape
 from hops.timing.stage_costs import StageCosts
 
 
-def build_profile(
+def expected(
     shape: Shape, costs: CostModel, network: Network, devices: Sequence[Device], *, blocking: bool
 ) -> StageCosts:
-    """The profile of a run. `devices`: one per rank."""
+    """The expected costs of a run. `devices`: one per rank."""
     stages = range(shape.num_stages)
     memories = [costs.memory(stage) for stage in stages]
-    room = [device.memory_bytes for device in (each.kind for each in devices)]
+    room = [device.kind.memory_bytes for device in devices]
     for stage, rank in enumerate(shape.rank_of_stage):
         room[rank] -= memories[stage].static_bytes
     return StageCosts(
@@ -38,14 +39,17 @@ def _hop(shape: Shape, costs: CostModel, network: Network, stage: int) -> float:
     here, there = shape.rank_of_stage[stage], shape.rank_of_stage[stage + 1]
     if here == there:
         return 0.0
-    down = _seconds(network, network.routes[here, there], costs.message_bytes(stage, Op.F))
-    up = _seconds(network, network.routes[there, here], costs.message_bytes(stage + 1, Op.B))
+    down = message_seconds(network.routes[here, there], network.links, costs.message_bytes(stage, Op.F))
+    up = message_seconds(network.routes[there, here], network.links, costs.message_bytes(stage + 1, Op.B))
     return (down + up) / 2
 
 
-def _seconds(network: Network, route: Route, size: int) -> float:
-    """Expected seconds of a message that is alone on its route."""
-    slowest = min((network.links[link].bandwidth for link in route.links), default=float("inf"))
+def message_seconds(route: Route, links: Sequence[Link], size: int) -> float:
+    """Expected seconds of a message of `size` bytes that is alone on its route, with what is drawn at its mean.
+
+    `links` are those of the network, which the route numbers; a route without links takes its latency.
+    """
+    slowest = min((links[link].bandwidth for link in route.links), default=inf)
     jitter = 0.0 if route.jitter is None else route.jitter.mean
     stall = 0.0 if route.stall is None else route.stall.probability * route.stall.extra.mean
     return route.latency_s + jitter + stall + size / slowest

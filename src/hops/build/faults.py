@@ -1,34 +1,31 @@
 """The failure section becomes what breaks in a run: models are drawn, traces and plans read, links looked up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hops.build.cluster import build_cluster
+from hops.build.cluster import build_cluster, load_catalog
+from hops.build.figures import Figures
 from hops.engine.settings import Faults
 from hops.errors import UsageError
 from hops.faults.draw import FaultSource, draw_plan, load_availability
 from hops.faults.inventory import Inventory
 from hops.faults.plan import NO_FAULTS, FaultKind, FaultPlan, load_plan
 from hops.faults.presets import PRESETS, model_of
-from hops.hardware.cluster import Cluster
 from hops.hardware.network import Network
 from hops.spec.failure import FaultEntry
 from hops.spec.failure_targets import inventory_of, name_of, sites_of
 from hops.spec.spec import Spec
-from hops.units import format_time
-
-NANOSECONDS = 1_000_000_000
+from hops.units import NS_PER_S, format_time, to_ns
 
 
-def build_faults(spec: Spec, cluster: Cluster) -> Faults:
+def build_faults(known: Figures) -> Faults:
     """What a plan's targets mean in a run; the plan itself is empty yet."""
-    placement = spec.hardware.ranks()
-    timeout_s = spec.failure.link_timeout
+    timeout_s = known.spec.failure.link_timeout
     return Faults(
-        devices=placement,
-        reduction_links=_reduction_links(spec, cluster, placement),
-        link_timeout_ns=None if timeout_s is None else round(timeout_s * NANOSECONDS),
+        devices=tuple(device.id for device in known.devices),
+        reduction_links=_reduction_links(known),
+        link_timeout_ns=None if timeout_s is None else to_ns(timeout_s),
     )
 
 
@@ -46,9 +43,8 @@ def build_plan(spec: Spec, inventory: Inventory, *, seed: int | None = None) -> 
     failure = spec.failure
     if not failure.enabled:
         return NO_FAULTS
-    drawn = draw_plan(
-        _sources(failure.models, inventory), spec.simulation.seed if seed is None else seed, failure.horizon
-    )
+    number = spec.simulation.seed if seed is None else seed
+    drawn = draw_plan(fault_sources(spec, inventory), number, failure.horizon)
     stated = [] if failure.plan is None else [_known(load_plan(Path(failure.plan)), inventory, failure.plan)]
     replayed = [] if failure.trace is None else [load_availability(Path(failure.trace), inventory)]
     return FaultPlan.of(fault for plan in (drawn, *stated, *replayed) for fault in plan)
@@ -60,26 +56,29 @@ def draw_faults(spec: Spec, *, seed: int | None = None) -> FaultPlan:
     Raises UsageError for a link that is not in the cluster.
     """
     enabled = spec.model_copy(update={"failure": spec.failure.model_copy(update={"enabled": True})})
-    network = build_cluster(spec).network(spec.hardware.ranks())
+    network = build_cluster(spec, load_catalog(spec)).network(spec.hardware.ranks())
     return build_plan(enabled, build_inventory(enabled, network), seed=seed)
 
 
 def check_horizon(spec: Spec, end_ns: int) -> None:
     """Raises UsageError if a run went on beyond the time for which its faults were drawn."""
     failure = spec.failure
-    if failure.enabled and failure.models and end_ns > failure.horizon * NANOSECONDS:
+    if failure.enabled and failure.models and end_ns > failure.horizon * NS_PER_S:
         raise UsageError(
-            f"the run lasts {format_time(end_ns / NANOSECONDS)}, but faults are drawn until "
+            f"the run lasts {format_time(end_ns / NS_PER_S)}, but faults are drawn until "
             f"{format_time(failure.horizon)}; raise failure.horizon"
         )
 
 
-def _sources(entries: Sequence[FaultEntry], inventory: Inventory) -> Iterator[FaultSource]:
-    for index, entry in enumerate(entries):
+def fault_sources(spec: Spec, inventory: Inventory) -> tuple[FaultSource, ...]:
+    """What may break, by the models of the section. Raises UsageError for a link that is not in the cluster."""
+    found: list[FaultSource] = []
+    for index, entry in enumerate(spec.failure.models):
         try:
-            yield from _sources_of(entry, inventory)
+            found += _sources_of(entry, inventory)
         except UsageError as error:
             raise UsageError(f"failure.models[{index}]: {error}") from None
+    return tuple(found)
 
 
 def _sources_of(entry: FaultEntry, inventory: Inventory) -> Iterator[FaultSource]:
@@ -107,8 +106,9 @@ def _known(plan: FaultPlan, inventory: Inventory, path: str) -> FaultPlan:
     return plan
 
 
-def _reduction_links(spec: Spec, cluster: Cluster, placement: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _reduction_links(known: Figures) -> tuple[tuple[str, ...], ...]:
     """The links of the NIC of every rank, over which its gradients are reduced."""
-    if spec.optimizer.data_parallel == 1 or not spec.optimizer.enabled:
+    section = known.spec.optimizer
+    if section.data_parallel == 1 or not section.enabled:
         return ()
-    return tuple(cluster.nic_links(device) for device in placement)
+    return tuple(known.cluster.nic_links(device.id) for device in known.devices)

@@ -1,31 +1,70 @@
-"""The fitted profile that a spec names, and what in the spec it is looked up by."""
+"""Figures: everything that a spec names, looked up once: devices, hosts, links and work; stated, fitted or catalog."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hops.build.cluster import build_cluster, interconnect, load_catalog
 from hops.cost.fitted import catalog_rates, fitted_rates
 from hops.cost.profile import HardwareProfile, read_profile
 from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
-from hops.hardware.devices import Device
-from hops.model.implementation import Implementation, Microbatch, Optimizer, host_operations
-from hops.model.transformer import Transformer
+from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
+from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
+from hops.model.workload import Workload
 from hops.spec.pipeline import ELEMENT_BYTES
 from hops.spec.spec import Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
-    """The work of a spec with a model. `optimizer_shards`: replicas that share the optimizer's states."""
+class Figures:
+    """What a spec comes to, before a schedule says which stage is where. Only `resolve` looks names up.
 
-    model: Transformer
-    batch: Microbatch
-    how: Implementation
-    optimizer: Optimizer
-    optimizer_shards: int
+    Attributes:
+        spec: where they come from.
+        cluster: all devices, hosts and links, with the catalog's numbers where the spec states none.
+        devices: of every rank.
+        profile: fitted figures; None if the spec names none.
+        host_kinds: kind of every host that the profile knows anything of, by the host's name.
+        reduction_nic: what data-parallel copies reduce over, where it is stated.
+        work: what a microbatch is and how it is computed; None where stage times are stated.
+        operations: of the host, to dispatch that work; None as `work`.
+        rates: what the device of every rank attains; () where stage times are stated.
+    """
+
+    spec: Spec
+    cluster: Cluster
+    devices: tuple[Device, ...]
+    profile: HardwareProfile | None
+    host_kinds: Mapping[str, str]
+    reduction_nic: Interconnect | None
+    work: Workload | None
+    operations: HostOperations | None
+    rates: tuple[DeviceRates, ...]
 
 
-def trained(spec: Spec) -> Trained:
+def resolve(spec: Spec) -> Figures:
+    """Look up what a spec names. Raises CatalogError for a file that is wrong, or a device without the precision."""
+    catalog = load_catalog(spec)
+    cluster = build_cluster(spec, catalog)
+    profile = None if spec.hardware.profile is None else read_profile(Path(spec.hardware.profile))
+    between = spec.optimizer.reduction_interconnect
+    work = None if spec.pipeline.model is None else workload(spec)
+    known = Figures(
+        spec=spec,
+        cluster=cluster,
+        devices=tuple(cluster.device(each) for each in spec.hardware.ranks()),
+        profile=profile,
+        host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
+        reduction_nic=None if between is None else interconnect(between, catalog, Topology.NETWORK),
+        work=work,
+        operations=None if work is None else host_operations(work.how, fused_optimizer=spec.optimizer.fused),
+        rates=(),
+    )
+    return known if work is None else replace(known, rates=rates_of(known, known.devices))
+
+
+def workload(spec: Spec) -> Workload:
     """The work of a spec that has a model."""
     pipeline = spec.pipeline
     assert pipeline.model is not None
@@ -38,7 +77,7 @@ def trained(spec: Spec) -> Trained:
         dropout=pipeline.dropout,
         fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
     )
-    return Trained(
+    return Workload(
         model=pipeline.model.transformer(pipeline.sequence_length),
         batch=Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size),
         how=how,
@@ -54,10 +93,32 @@ def _optimizer(spec: Spec, how: Implementation) -> Optimizer:
     return replace(named, state_bytes=section.state_bytes, gradient_bytes=section.gradient_bytes)
 
 
-def fitted(spec: Spec) -> HardwareProfile | None:
-    """The spec's profile, if it names one. Raises CatalogError if its file is wrong."""
-    name = spec.hardware.profile
-    return None if name is None else read_profile(Path(name))
+def rates_of(known: Figures, devices: tuple[Device, ...]) -> tuple[DeviceRates, ...]:
+    """What devices of the cluster attain in their hosts: by the profile if it knows the device, else by the catalog.
+
+    The spec has a model. Raises CatalogError for a device without the precision.
+    """
+    stated = stated_kinds(known.spec)
+    alike: dict[tuple[int, str | None], DeviceRates] = {}  # devices of one kind in hosts of one kind
+    found = []
+    for device in devices:
+        key = (id(device.kind), stated[device.node])
+        if key not in alike:
+            alike[key] = _rates(known, device.kind, stated[device.node])
+        found.append(alike[key])
+    return tuple(found)
+
+
+def _rates(known: Figures, kind: DeviceKind, stated_host: str | None) -> DeviceRates:
+    precision, profile = known.spec.pipeline.precision, known.profile
+    assert known.operations is not None, "rates are those of a model's work"
+    if profile is None or kind.name not in profile.devices:
+        return catalog_rates(kind, precision, known.operations)
+    host = profile.host_kind(kind.name, stated_host)
+    assert host is not None, "a profile's devices have hosts"
+    return fitted_rates(
+        kind, precision, known.operations, profile.devices[kind.name], profile.hosts[host], profile.code
+    )
 
 
 def stated_kinds(spec: Spec) -> dict[str, str | None]:
@@ -65,8 +126,7 @@ def stated_kinds(spec: Spec) -> dict[str, str | None]:
     return {host.name: host.entry.instance_type for host in spec.hardware.hosts()}
 
 
-def host_kinds(spec: Spec, cluster: Cluster, profile: HardwareProfile) -> dict[str, str]:
-    """The kind of every host that the profile knows anything of, by the host's name."""
+def _host_kinds(spec: Spec, cluster: Cluster, profile: HardwareProfile) -> dict[str, str]:
     stated = stated_kinds(spec)
     kinds: dict[str, str] = {}
     for device in cluster.devices:
@@ -74,65 +134,3 @@ def host_kinds(spec: Spec, cluster: Cluster, profile: HardwareProfile) -> dict[s
         if kind is not None:
             kinds.setdefault(device.node, kind)
     return kinds
-
-
-def device_rates(spec: Spec, device: Device) -> DeviceRates:
-    """What a device in its host attains: by the spec's profile if it knows the device, else by the catalog."""
-    work = trained(spec)
-    operations = host_operations(work.how, fused_optimizer=spec.optimizer.fused)
-    profile, precision = fitted(spec), spec.pipeline.precision
-    if profile is None or device.kind.name not in profile.devices:
-        return catalog_rates(device.kind, precision, operations)
-    host = profile.host_kind(device.kind.name, stated_kinds(spec)[device.node])
-    assert host is not None, "a profile's devices have hosts"
-    return fitted_rates(
-        device.kind, precision, operations, profile.devices[device.kind.name], profile.hosts[host], profile.code
-    )
-
-
-def scope_warnings(spec: Spec, cluster: Cluster) -> tuple[str, ...]:
-    """Where a spec is far outside of what its profile was fitted on: beyond twice the range, or unseen."""
-    profile = fitted(spec)
-    if profile is None or spec.pipeline.model is None:
-        return ()
-    return (*_ranges(spec, profile), *_unseen(spec, cluster, profile))
-
-
-def _ranges(spec: Spec, profile: HardwareProfile) -> list[str]:
-    work, scope = trained(spec), profile.scope
-    shape = spec.shape()
-    seen = {
-        "hidden": ([work.model.hidden], scope.hidden),
-        "sequence_length": ([work.batch.sequence_length], scope.sequence_length),
-        "microbatch_size": ([work.batch.samples], scope.microbatch_size),
-        "vocab": ([work.model.vocab], scope.vocab),
-        "head_dim": ([work.model.head_dim], scope.head_dim),
-        "stages": ([shape.num_stages], scope.stages),
-    }
-    partition = spec.pipeline.partition
-    layers = list(partition) if isinstance(partition, tuple) else [-(-work.model.layers // shape.num_stages)]
-    seen["layers per stage"] = (layers, scope.layers_per_stage)
-    return [
-        f"profile: {name} of {value} is far from what it was fitted on ({low} to {high}): take times with care"
-        for name, (values, (low, high)) in seen.items()
-        for value in sorted({min(values), max(values)})
-        if value > 2 * high or 2 * value < low
-    ]
-
-
-def _unseen(spec: Spec, cluster: Cluster, profile: HardwareProfile) -> list[str]:
-    scope, pipeline = profile.scope, spec.pipeline
-    found = [
-        f"profile: {name} {value} was not seen, only {', '.join(known)}: times come from counts and other cases"
-        for name, value, known in (
-            ("attention", pipeline.attention, scope.attention),
-            ("precision", pipeline.precision, scope.precision),
-            ("transport", spec.hardware.transport, scope.transport),
-        )
-        if value not in known
-    ]
-    devices = sorted({device.kind.name for device in cluster.devices} - set(profile.devices))
-    found += [f"profile: device {name} was not seen: the catalog's figures stand for it" for name in devices]
-    stated = {kind for kind in stated_kinds(spec).values() if kind is not None} - set(profile.hosts)
-    found += [f"profile: host kind {kind} was not seen: that of other hosts stands for it" for kind in sorted(stated)]
-    return found

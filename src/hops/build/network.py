@@ -1,54 +1,54 @@
 """NICs as messages see them: limited by TCP, and with the time that hosts take for a blocking message."""
 
+from collections import ChainMap
+from collections.abc import Sequence
 from dataclasses import replace
 
-from hops.build.figures import fitted, host_kinds, trained
+from hops.build.figures import Figures
 from hops.cost.base import CostModel
 from hops.cost.fitted import TCP_CORE_BYTES_PER_S, port_bytes_per_s
 from hops.cost.profile import HardwareProfile
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Node
-from hops.hardware.network import Network, Route
-from hops.model.implementation import host_operations
+from hops.hardware.network import Network
 from hops.program.action import Op
 from hops.program.shape import Shape
-from hops.spec.spec import Spec
 
 
-def build_network(spec: Spec, shape: Shape, cluster: Cluster, costs: CostModel) -> Network:
-    """Links and routes of the ranks, for messages of this run."""
-    placement, profile = spec.hardware.ranks(), fitted(spec)
-    if profile is None:
-        return _plain(spec, cluster).network(placement)
+def build_network(known: Figures, shape: Shape, costs: CostModel) -> Network:
+    """Links and routes of the ranks, for the messages of this run."""
     size = max(costs.message_bytes(stage, op) for stage in range(shape.num_stages) for op in (Op.F, Op.B))
-    network = _profiled(spec, cluster, profile, size).network(placement)
-    if shape.num_stages == shape.num_ranks > 1:
-        network = _with_turn(network, shape.rank_of_stage[-1], shape.rank_of_stage[-2], profile.messages.turn_s)
+    network = network_between(known, known.spec.hardware.ranks(), size)
+    if known.profile is not None and shape.num_stages == shape.num_ranks > 1:
+        network = _with_turn(network, shape.rank_of_stage[-1], shape.rank_of_stage[-2], known.profile.messages.turn_s)
     return network
 
 
-def _plain(spec: Spec, cluster: Cluster) -> Cluster:
-    """NICs of the catalog: no faster than one core's TCP, and each end dispatches a blocking message."""
-    sockets = spec.hardware.transport == "sockets"
-    if not sockets:
+def network_between(known: Figures, placement: Sequence[str], size: int) -> Network:
+    """Links and routes between devices of these ids, for messages of `size` bytes."""
+    limited = _catalogued(known) if known.profile is None else _fitted(known, known.profile, size)
+    return limited.network(placement)
+
+
+def _catalogued(known: Figures) -> Cluster:
+    spec, cluster = known.spec, known.cluster
+    if spec.hardware.transport != "sockets":
         return cluster
     limits = {device.node: TCP_CORE_BYTES_PER_S for device in cluster.devices}
     hosts = dict.fromkeys(limits, 0.0)
-    if spec.pipeline.p2p != "overlapped" and spec.pipeline.model is not None:
-        operations = host_operations(trained(spec).how, fused_optimizer=spec.optimizer.fused)
-        hosts = {each.node: operations.message * each.kind.operation_s for each in cluster.devices}
+    if spec.pipeline.p2p != "overlapped" and known.operations is not None:
+        hosts = {each.node: known.operations.message * each.kind.operation_s for each in cluster.devices}
     return _limited(cluster, limits, hosts)
 
 
-def _profiled(spec: Spec, cluster: Cluster, profile: HardwareProfile, size: int) -> Cluster:
-    kinds = host_kinds(spec, cluster, profile)
+def _fitted(known: Figures, profile: HardwareProfile, size: int) -> Cluster:
     limits, hosts = {}, {}
-    for device in cluster.devices:
-        if device.node in kinds:
-            host, nic = profile.hosts[kinds[device.node]], cluster.nic(device.id)
+    for device in known.cluster.devices:
+        if device.node in known.host_kinds:
+            host, nic = profile.hosts[known.host_kinds[device.node]], known.cluster.nic(device.id)
             limits[device.node] = port_bytes_per_s(host, nic.bandwidth, size, profile.messages)
             hosts[device.node] = host.message_s
-    return _limited(cluster, limits, hosts, exact=True)
+    return _limited(known.cluster, limits, hosts, exact=True)
 
 
 def _limited(cluster: Cluster, limits: dict[str, float], hosts: dict[str, float], *, exact: bool = False) -> Cluster:
@@ -74,7 +74,6 @@ def _with_turn(network: Network, last: int, before: int, turn_s: float) -> Netwo
     The engine knows no pauses between actions of one rank. In 1F1B the last rank has one F to B turn per B, and sends
     after each, so that its own rhythm is right.
     """
-    routes = dict(network.routes)
-    route: Route = routes[last, before]
-    routes[last, before] = replace(route, latency_s=route.latency_s + turn_s)
-    return replace(network, routes=routes)
+    route = network.routes[last, before]
+    turned = {(last, before): replace(route, latency_s=route.latency_s + turn_s)}
+    return replace(network, routes=ChainMap(turned, network.routes))  # type: ignore[arg-type] # nothing is written to it

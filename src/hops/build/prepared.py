@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.build.build import Setup
+from hops.build.setup import Setup
 from hops.decode.quantities import Section
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_policy, run_policy_until_stop, run_program, run_program_until_stop
@@ -18,7 +18,7 @@ from hops.schedules.base import StaticScheduler
 from hops.spec.distributions import ConstantForm, Form
 from hops.spec.hardware import StallForm
 from hops.spec.spec import Spec
-from hops.timing.longest_path import evaluate
+from hops.timing.memory_peaks import memory_peaks
 from hops.trace.trace import Stream, Trace
 from hops.units import format_bytes
 
@@ -27,10 +27,10 @@ GIB = 1 << 30
 
 def check_fit(setup: Setup, program: Program) -> None:
     """Raises DoesNotFitError naming every rank whose weights, states and peak activations exceed its device."""
-    peaks = evaluate(program, setup.profile)
+    peaks = memory_peaks(program, setup.expected)
     lines = []
     for rank, capacity in enumerate(setup.facts.memory_bytes):
-        line = _overflow(setup, rank, capacity, peaks.peak_bytes[rank], peaks.peak_in_flight[rank])
+        line = _overflow(setup, rank, capacity, peaks.activation_bytes[rank], peaks.in_flight[rank])
         if line:
             lines.append(line)
     if lines:
@@ -89,7 +89,7 @@ class PreparedRun:
         scheduler = setup.scheduler()
         if not isinstance(scheduler, StaticScheduler):
             return cls(setup=setup, program=None)
-        scheduler.configure(setup.profile)
+        scheduler.configure(setup.expected)
         return cls(setup=setup, program=scheduler.program)
 
     def check_fit(self) -> None:
@@ -118,13 +118,13 @@ class PreparedRun:
         setup = self.setup
         if self.program is not None:
             return run_program_until_stop(self.program, setup.costs, setup.network, settings)
-        return run_policy_until_stop(setup.scheduler(), setup.profile, setup.costs, setup.network, settings)
+        return run_policy_until_stop(setup.scheduler(), setup.expected, setup.costs, setup.network, settings)
 
     def _run(self, settings: RunSettings) -> Trace:
         setup = self.setup
         if self.program is not None:
             return run_program(self.program, setup.costs, setup.network, settings)
-        return run_policy(setup.scheduler(), setup.profile, setup.costs, setup.network, settings)
+        return run_policy(setup.scheduler(), setup.expected, setup.costs, setup.network, settings)
 
     def _settings(self, iterations: int, seed: int, plan: FaultPlan) -> RunSettings:
         usual = self.setup.settings

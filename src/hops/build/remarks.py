@@ -1,13 +1,16 @@
-"""What a spec leaves open and where that comes out, as remarks beside its keys."""
+"""Remarks on a spec: what its open keys come to, and where it is far from what its profile was fitted on."""
 
 from collections.abc import Iterator
 from itertools import islice
 
-from hops.build.cluster import build_cluster
-from hops.build.costs import partition, stage_rates
-from hops.build.figures import trained
+from hops.build.cluster import build_cluster, load_catalog
+from hops.build.costs import partition
+from hops.build.figures import Figures, resolve, stated_kinds
+from hops.cost.profile import HardwareProfile, Scope
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import DeviceKind
+from hops.model.workload import Workload
+from hops.program.shape import Shape
 from hops.spec.hardware import DeviceEntry
 from hops.spec.spec import Spec
 from hops.units import format_bandwidth, format_bytes, format_compute, format_time
@@ -20,14 +23,13 @@ def inferred(spec: Spec) -> dict[Path, str]:
 
     What a fitted profile decides is left out.
     """
-    cluster = build_cluster(spec)
-    return dict([*_layers(spec, cluster), *_devices(spec, cluster)])
+    return dict([*_layers(spec), *_devices(spec, build_cluster(spec, load_catalog(spec)))])
 
 
-def _layers(spec: Spec, cluster: Cluster) -> Iterator[tuple[Path, str]]:
+def _layers(spec: Spec) -> Iterator[tuple[Path, str]]:
     if spec.pipeline.model is None or isinstance(spec.pipeline.partition, tuple):
         return
-    layers = partition(spec, trained(spec), stage_rates(spec, spec.shape(), cluster)).layers
+    layers = partition(resolve(spec), spec.shape()).layers
     yield ("pipeline", "partition"), f"[{', '.join(map(str, layers))}]"
 
 
@@ -59,3 +61,49 @@ def _figures(spec: Spec, entry: DeviceEntry, kind: DeviceKind) -> Iterator[tuple
         yield "layer_overhead", f"{format_time(kind.operation_s)} per operation"
     if entry.price_per_hour is None:
         yield "price_per_hour", f"{kind.price_per_hour:g}"
+
+
+def scope_warnings(known: Figures, shape: Shape) -> tuple[str, ...]:
+    """Where a spec is far outside of what its profile was fitted on: beyond twice the range, or unseen."""
+    if known.profile is None or known.work is None:
+        return ()
+    scope, spec = known.profile.scope, known.spec
+    return (*_ranges(spec, known.work, shape, scope), *_unseen(spec, known.cluster, known.profile))
+
+
+def _ranges(spec: Spec, work: Workload, shape: Shape, scope: Scope) -> list[str]:
+    seen = {
+        "hidden": ([work.model.hidden], scope.hidden),
+        "sequence_length": ([work.batch.sequence_length], scope.sequence_length),
+        "microbatch_size": ([work.batch.samples], scope.microbatch_size),
+        "vocab": ([work.model.vocab], scope.vocab),
+        "head_dim": ([work.model.head_dim], scope.head_dim),
+        "stages": ([shape.num_stages], scope.stages),
+    }
+    partition = spec.pipeline.partition
+    layers = list(partition) if isinstance(partition, tuple) else [-(-work.model.layers // shape.num_stages)]
+    seen["layers per stage"] = (layers, scope.layers_per_stage)
+    return [
+        f"profile: {name} of {value} is far from what it was fitted on ({low} to {high}): take times with care"
+        for name, (values, (low, high)) in seen.items()
+        for value in sorted({min(values), max(values)})
+        if value > 2 * high or 2 * value < low
+    ]
+
+
+def _unseen(spec: Spec, cluster: Cluster, profile: HardwareProfile) -> list[str]:
+    scope, pipeline = profile.scope, spec.pipeline
+    found = [
+        f"profile: {name} {value} was not seen, only {', '.join(known)}: times come from counts and other cases"
+        for name, value, known in (
+            ("attention", pipeline.attention, scope.attention),
+            ("precision", pipeline.precision, scope.precision),
+            ("transport", spec.hardware.transport, scope.transport),
+        )
+        if value not in known
+    ]
+    devices = sorted({device.kind.name for device in cluster.devices} - set(profile.devices))
+    found += [f"profile: device {name} was not seen: the catalog's figures stand for it" for name in devices]
+    stated = {kind for kind in stated_kinds(spec).values() if kind is not None} - set(profile.hosts)
+    found += [f"profile: host kind {kind} was not seen: that of other hosts stands for it" for kind in sorted(stated)]
+    return found

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hops.build.build import Setup, build
 from hops.build.faults import build_inventory, build_plan, check_horizon
 from hops.build.prepared import check_fit, check_weights_fit
+from hops.build.setup import Setup, build
 from hops.engine.simulate import run_policy, run_program
 from hops.faults.plan import NO_FAULTS, FaultPlan
 from hops.metrics.summarize import summarize as summarize_trace
@@ -27,6 +27,11 @@ class SimulatedRun:
     def facts(self) -> RunFacts:
         return self.setup.facts
 
+    def __repr__(self) -> str:
+        meta = self.trace.meta
+        ran = f"{meta.num_ranks} ranks, {self.trace.num_iterations} iterations, {len(self.trace)} rows"
+        return f"SimulatedRun({meta.schedule}, {ran})"
+
 
 def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run a spec.
@@ -43,17 +48,17 @@ def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -
 
 def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run what `build` built, with the faults that its spec's failure section makes."""
-    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network))
+    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network)).of_hardware()
     settings = replace(setup.settings, on_iteration=on_iteration, faults=replace(setup.settings.faults, plan=plan))
     scheduler = setup.scheduler()
     if isinstance(scheduler, StaticScheduler):
-        scheduler.configure(setup.profile)
+        scheduler.configure(setup.expected)
         program = scheduler.program
         check_fit(setup, program)
         trace = run_program(program, setup.costs, setup.network, settings)
     else:
         check_weights_fit(setup)
-        trace = run_policy(scheduler, setup.profile, setup.costs, setup.network, settings)
+        trace = run_policy(scheduler, setup.expected, setup.costs, setup.network, settings)
     check_horizon(setup.spec, int(trace.end_ns.max(initial=0)))
     return SimulatedRun(setup=setup, trace=trace, plan=plan)
 

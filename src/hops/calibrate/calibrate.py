@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hops.build.build import RunInputs
+from hops.build.setup import RunInputs
 from hops.calibrate.fit_communication import fit_messages, fit_of, fit_reduce, usual_benchmarks, with_messages
 from hops.calibrate.fit_compute import code_of, device_of, fit_compute, host_of, stage_errors
 from hops.calibrate.observations import Floats, ObservedRun
@@ -130,9 +130,9 @@ def _need_scipy() -> None:
 
 def scope_of(runs: Sequence[ObservedRun]) -> Scope:
     """What the runs cover."""
-    from hops.build.figures import trained
+    from hops.build.figures import workload
 
-    works = [trained(run.inputs.spec) for run in runs]
+    works = [workload(run.inputs.spec) for run in runs]
     pipelines = [run.inputs.spec.pipeline for run in runs]
 
     def span(values: Sequence[int]) -> tuple[int, int]:

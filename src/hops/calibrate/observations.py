@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.build.build import RunInputs, Setup, build
 from hops.build.figures import stated_kinds
+from hops.build.setup import RunInputs, Setup, build
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.fitted import End
 from hops.errors import UsageError
@@ -126,15 +126,14 @@ def observe(inputs: RunInputs, trace: Trace, *, warmup: int = 0) -> ObservedRun:
 
     Raises UsageError where its spec says too little, or it ran several stages on a rank.
     """
-    from hops.build.figures import trained
-
     setup = build(inputs.spec)
     costs = setup.costs
     if not isinstance(costs, AnalyticCosts):
         raise UsageError(f"{inputs.name}: got stage_times, expected a pipeline.model, whose costs can be fitted")
     if setup.shape.num_ranks != setup.shape.num_stages:
         raise UsageError(f"{inputs.name}: got several stages per rank, expected one (1F1B); leave the run out")
-    work, section = trained(inputs.spec), inputs.spec.optimizer
+    work, section = setup.known.work, inputs.spec.optimizer
+    assert work is not None, "analytic costs are those of a model"
     return ObservedRun(
         inputs=inputs,
         ranks=_ranks(inputs, setup),

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hops.build.build import LinkBenchmark, RunInputs, Setup, build
-from hops.build.figures import fitted, host_kinds
 from hops.build.run import simulate_setup
+from hops.build.setup import LinkBenchmark, RunInputs, Setup, build
 from hops.calibrate.score import RunFigures, simulated_outcome
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.profile import BenchmarkFit, HardwareProfile
@@ -59,18 +58,17 @@ def with_benchmarks(spec: Spec, benchmarks: tuple[LinkBenchmark, ...]) -> Spec:
     A message takes as much more (or less) as the benchmark of its size took more than the benchmarks that the profile
     was fitted with. The benchmark itself is no message of Megatron's: hosts take longer for these.
     """
-    profile = fitted(spec)
+    setup = build(spec)
+    profile = setup.known.profile
     assert profile is not None, "benchmarks are compared with those of a profile"
-    links = tuple(link for each in benchmarks for link in _link(spec, profile, each))
+    links = tuple(link for each in benchmarks for link in _link(setup, profile, each))
     hardware = spec.hardware.model_copy(update={"links": (*spec.hardware.links, *links)})
     return spec.model_copy(update={"hardware": hardware})
 
 
-def _link(spec: Spec, profile: HardwareProfile, benchmark: LinkBenchmark) -> list[LinkEntry]:
-    setup = build(spec)
-    ranks = spec.hardware.ranks()
-    ends = [setup.cluster.device(ranks[rank]).node for rank in benchmark.ranks]
-    kinds = host_kinds(spec, setup.cluster, profile)
+def _link(setup: Setup, profile: HardwareProfile, benchmark: LinkBenchmark) -> list[LinkEntry]:
+    ends = [setup.known.devices[rank].node for rank in benchmark.ranks]
+    kinds = setup.known.host_kinds
     usual = _usual(profile, tuple(kinds[end] for end in ends if end in kinds))
     if usual is None or ends[0] == ends[1]:
         return []

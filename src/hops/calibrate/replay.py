@@ -4,58 +4,23 @@ Messages and order are the profile's and the schedule's; F, B, optimizer step, g
 trace itself has. What then differs is what the engine does with them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from hops.build.build import RunInputs, build
 from hops.build.run import simulate_setup
-from hops.calibrate.observations import Floats, Timings
+from hops.build.setup import RunInputs, build
+from hops.calibrate.observations import Timings
 from hops.calibrate.predict import with_profile
 from hops.calibrate.score import RunFigures, simulated_outcome
-from hops.cost.base import CostModel, StepCosts
-from hops.distributions import FloatArray
-from hops.model.memory import StageMemory
-from hops.program.action import Op
+from hops.cost.base import StepCosts
+from hops.cost.table import TableCosts
 from hops.trace.trace import Trace
 
 DESCRIPTION = (
     "diagnostic, no prediction: F, B, step, gap and reduction from the scored trace itself, engine and messages ours"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ReplayedCosts(CostModel):
-    """Another model's messages and memory with measured seconds.
-
-    Attributes:
-        times: shape (stages, 4 ops, microbatches).
-        ending: every iteration's.
-    """
-
-    inner: CostModel
-    times: Floats
-    ending: StepCosts
-
-    @property
-    def num_stages(self) -> int:
-        return self.inner.num_stages
-
-    def seconds(self, stage: int, op: Op) -> float:
-        return float(self.times[stage, op].mean())
-
-    def message_bytes(self, stage: int, op: Op) -> int:
-        return self.inner.message_bytes(stage, op)
-
-    def memory(self, stage: int) -> StageMemory:
-        return self.inner.memory(stage)
-
-    def step(self, iteration: int, seed: int) -> StepCosts:
-        return self.ending
-
-    def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
-        return self.times
 
 
 def replay(inputs: RunInputs, trace: Trace, profile: Path, *, warmup: int = 0) -> RunFigures:
@@ -72,7 +37,7 @@ def replay(inputs: RunInputs, trace: Trace, profile: Path, *, warmup: int = 0) -
     outcomes = []
     for reduction in (reductions.mean(), np.median(reductions)):
         ending = StepCosts(tied_reduce_s=float(reduction), optimizer_s=tuple(optimizer.tolist()), host_s=gap)
-        costs = ReplayedCosts(inner=setup.costs, times=times, ending=ending)
+        costs = TableCosts.timed(setup.costs, times, ending)
         settings = replace(setup.settings, iterations=2)
         outcomes.append(simulated_outcome(simulate_setup(replace(setup, settings=settings, costs=costs)).trace))
     mean, median = outcomes

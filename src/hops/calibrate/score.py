@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.metrics.iterations import Iterations, is_action
+from hops.metrics.parts import parts_ns
 from hops.metrics.summary import RunFacts
 from hops.metrics.throughput import iteration_times_ns, microbatch_latencies_ns
 from hops.program.action import Op
@@ -90,7 +91,7 @@ def _outcome(run: Iterations, iterations_s: NDArray[np.floating[Any]]) -> RunFig
         sums = np.bincount(trace.rank[rows], weights=length[rows], minlength=run.num_ranks)
         return tuple((sums / run.num_iterations).tolist())
 
-    pipeline, reduce, step_length = _parts(run, step)
+    pipeline, reduce, step_length = _parts(run)
     mean = float(iterations_s.mean())
     return RunFigures(
         num_microbatches=trace.meta.num_microbatches,
@@ -109,18 +110,13 @@ def _outcome(run: Iterations, iterations_s: NDArray[np.floating[Any]]) -> RunFig
     )
 
 
-def _parts(run: Iterations, step: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Means over iterations of the pipeline, of what lies before the first optimizer step, and of all steps."""
-    trace = run.trace
-    pipeline = float(run.pipeline_ns) / run.num_iterations * S_PER_NS
-    if not step.any():
-        return pipeline, 0.0, 0.0
-    begin = np.full(run.num_iterations, np.iinfo(np.int64).max)
-    end = np.zeros(run.num_iterations, dtype=np.int64)
-    np.minimum.at(begin, run.index[step], trace.start_ns[step])
-    np.maximum.at(end, run.index[step], trace.end_ns[step])
-    reduce = float((begin - run.pipeline_end_ns).mean()) * S_PER_NS
-    return pipeline, reduce, float((end - begin).mean()) * S_PER_NS
+def _parts(run: Iterations) -> tuple[float, float, float]:
+    """Mean seconds of the pipeline, of what lies before the first optimizer step, and of all steps."""
+    found = parts_ns(run)
+    if found is None:
+        return float(run.pipeline_ns) / run.num_iterations * S_PER_NS, 0.0, 0.0
+    pipeline, reduce, optimizer = (float(part.mean()) * S_PER_NS for part in found[:3])
+    return pipeline, reduce, optimizer
 
 
 def _medians(run: Iterations, rows: NDArray[np.bool_]) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hops.build.build import RunInputs, build
+from hops.build.setup import RunInputs, build
 from hops.calibrate.calibrate import digest, folds, scenario
 from hops.calibrate.predict import VARIANTS, predict, with_profile
 from hops.calibrate.replay import DESCRIPTION, replay

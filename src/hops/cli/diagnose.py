@@ -43,7 +43,7 @@ def stragglers(
     """
     from dataclasses import asdict
 
-    from hops.build.build import build
+    from hops.build.setup import build
     from hops.cli.console import show, show_json
     from hops.cli.recorded import opened
     from hops.diagnose.stragglers import find_stragglers
@@ -51,12 +51,12 @@ def stragglers(
     from hops.spec.load import load
 
     recorded = opened(run, format_name=format_name, lenient=lenient, warmup=warmup)
-    expected = None if spec is None else build(load(spec)).profile
+    expected = None if spec is None else build(load(spec)).expected
     found = find_stragglers(
         recorded.trace, warmup_iterations=recorded.facts.warmup_iterations, expected=expected, least=least
     )
     if as_json:
-        show_json({"run": recorded.name, "stragglers": [asdict(each) for each in found]})
+        show_json({"run": recorded.name, **asdict(found)})
     else:
         show(render_stragglers(recorded.title, found))
 
@@ -65,7 +65,9 @@ def whatif(
     spec: SpecArgument,
     slow: Annotated[
         list[str] | None,
-        typer.Option("--slow", metavar="DEVICE=FACTOR", help="Everything on a device (or host) takes longer."),
+        typer.Option(
+            "--slow", metavar="DEVICE=FACTOR", help="Everything on a device (or host) takes longer: node0/0=1.1."
+        ),
     ] = None,
     slow_link: Annotated[
         list[str] | None,

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def goodput(
     spec: SpecArgument,
     overrides: SetOption = None,
-    days: Annotated[float, typer.Option("--days", metavar="DAYS", help="How long every simulated life lasts.")] = 30.0,
-    seeds: Annotated[int, typer.Option("--seeds", metavar="COUNT", help="How many lives.")] = 20,
+    days: Annotated[float, typer.Option("--days", metavar="DAYS", help="How long every seed trains.")] = 30.0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="COUNT", help="How many seeds, each with its own faults.")
+    ] = 20,
     policies: Annotated[
         str | None,
         typer.Option("--policies", metavar="A,B,C", help="Compare these recovery policies; default: the spec's one."),
@@ -43,9 +45,10 @@ def goodput(
 
     Iterations without a fault are drawn from their simulated distribution; those that faults touch are simulated.
     """
-    from hops.build.build import build
+    from hops.build.setup import build
     from hops.errors import UsageError
     from hops.fleet.study import prepare
+    from hops.planner.replanned import replanned
     from hops.spec.load import load
     from hops.viz.canvas import picture_format
 
@@ -55,7 +58,7 @@ def goodput(
         picture_format(picture)
     names = None if policies is None else _names(policies)
     loaded = load(spec, overrides or ())
-    study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=planned)
+    study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
     how = _How(picture=picture, as_json=as_json, quiet=quiet)
     if sweep:
         _sweep(study, how)
@@ -88,28 +91,28 @@ class _How:
 
 
 def _study(study: "Study", how: _How) -> None:
-    from hops.fleet.result import summarize_lives
+    from hops.fleet.result import summarize_study
     from hops.report.goodput import render_goodput
     from hops.viz.goodput import draw_goodput
 
-    lives = _lives(study, how)
-    summary = summarize_lives(study, lives)
+    trajectories = _trajectories(study, how)
+    summary = summarize_study(study, trajectories)
     if how.picture is not None:
-        draw_goodput(summary, lives, how.picture)
+        draw_goodput(summary, trajectories, how.picture)
     how.give(summary.to_dict, lambda: render_goodput(summary))
 
 
 def _compare(studies: "Sequence[tuple[str, Study]]", how: _How) -> None:
     """Several policies; the picture is of the best."""
-    from hops.fleet.result import summarize_lives
+    from hops.fleet.result import summarize_study
     from hops.report.goodput import render_policies
     from hops.viz.goodput import draw_goodput
 
-    lives = {name: _lives(study, how) for name, study in studies}
-    summaries = {name: summarize_lives(study, lives[name]) for name, study in studies}
+    trajectories = {name: _trajectories(study, how) for name, study in studies}
+    summaries = {name: summarize_study(study, trajectories[name]) for name, study in studies}
     if how.picture is not None:
         best = max(summaries, key=lambda name: summaries[name].goodput)
-        draw_goodput(summaries[best], lives[best], how.picture)
+        draw_goodput(summaries[best], trajectories[best], how.picture)
     how.give(
         lambda: {name: summary.to_dict() for name, summary in summaries.items()}, lambda: render_policies(summaries)
     )
@@ -130,11 +133,11 @@ def _sweep(study: "Study", how: _How) -> None:
     how.give(lambda: asdict(found), lambda: render_sweep(found))
 
 
-def _lives(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
+def _trajectories(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
     from hops.cli.console import progress
 
-    with progress(study.policy, len(study.seeds), visible=how.on_screen) as on_life:
-        return study.lives(on_life)
+    with progress(study.policy.name, len(study.seeds), visible=how.on_screen) as on_end:
+        return study.trajectories(on_end)
 
 
 def _names(policies: str) -> list[str]:
@@ -147,54 +150,6 @@ def _names(policies: str) -> list[str]:
     for name in names:
         RECOVERIES.get(name)
     return names
-
-
-if TYPE_CHECKING:
-    from hops.spec.hardware import HardwareSection
-    from hops.spec.spec import Spec
-
-BUDGET_S = 1.0  # a number of evaluations, as in `hops plan --budget 1s`
-
-
-def planned(spec: "Spec", devices: tuple[str, ...]) -> "Spec | None":
-    """The best plan on these devices with the same schedule, recompute option and batch; None if there is none."""
-    from hops.errors import HopsError
-    from hops.planner.budget import Budget
-    from hops.planner.planner import plan
-    from hops.spec.open import OpenSpec
-
-    pipeline = spec.pipeline
-    if pipeline.model is None or not devices:
-        return None  # stated stage times cannot be cut anew
-    left = spec.model_copy(update={"hardware": _only(spec.hardware, devices)})
-    opened = OpenSpec(
-        base=left,
-        partition=True,
-        placement=True,
-        schedules=(pipeline.schedule,),
-        recomputes=(pipeline.recompute,),
-        batches=((pipeline.microbatches, pipeline.microbatch_size),),
-    )
-    try:
-        return plan(opened, budget=Budget(seconds=BUDGET_S), top=1).plans[0].spec
-    except HopsError:
-        return None
-
-
-def _only(hardware: "HardwareSection", devices: tuple[str, ...]) -> "HardwareSection":
-    """The hardware without all other devices: hosts one by one, ids written out."""
-    nodes = []
-    for host in hardware.hosts():
-        kept = tuple(
-            entry.model_copy(update={"count": 1, "id": device})
-            for device, entry in zip(host.device_ids, host.devices, strict=True)
-            if device in devices
-        )
-        if kept:
-            nodes.append(host.entry.model_copy(update={"name": host.name, "count": 1, "devices": kept}))
-    names = {node.name for node in nodes} | set(devices)
-    links = tuple(link for link in hardware.links if set(link.between) <= names)
-    return hardware.model_copy(update={"nodes": tuple(nodes), "links": links, "placement": devices})
 
 
 if TYPE_CHECKING:

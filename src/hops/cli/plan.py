@@ -45,12 +45,11 @@ def plan(
 
     Open are `partition`, `placement` and `schedule` where the spec does not state them (or says `auto`), and keys that
     give a list of choices. The budget becomes a number of evaluations, so the same budget gives the same plans.
-    Ctrl-C ends the search: the best so far is shown and written, and the exit code is 130.
+    Ctrl-C ends the search: the best so far is simulated, shown and written, and the exit code is 130.
     Exit code 1 if nothing fits, with the proof.
     """
     from hops.cli.console import show, show_json
     from hops.errors import UnitError, UsageError
-    from hops.planner.budget import Budget
     from hops.planner.planner import plan as find_plans
     from hops.planner.problem import Objective
     from hops.report.plan import render_plans
@@ -64,7 +63,7 @@ def plan(
         raise UsageError(f"--budget: {error}") from None
     opened = load_open(spec, overrides or (), batch=batch)
     with stages(visible=not quiet and not as_json) as progress:
-        report = find_plans(opened, objective=goal, budget=Budget(seconds=seconds), top=top, progress=progress)
+        report = find_plans(opened, objective=goal, budget_s=seconds, top=top, progress=progress)
     written = [] if output is None else write(report, output)
     if as_json:
         show_json(report.to_dict())

@@ -7,6 +7,7 @@ from pathlib import Path
 from hops.build.run import simulate
 from hops.calibrate.validate import Readers
 from hops.cost.profile import shipped_profile
+from hops.diagnose.against_program import against_program
 from hops.diagnose.detect import Detected, detect
 from hops.importers.base import read_trace
 from hops.importers.megatron.launch import read_launch
@@ -14,7 +15,8 @@ from hops.importers.megatron.run_folder import is_launch, read_inputs
 from hops.importers.megatron.spec import spec_text
 from hops.importers.megatron.trace import read_run
 from hops.metrics.audit import audit
-from hops.metrics.iterations import Iterations, find_warmup
+from hops.metrics.iterations import Iterations
+from hops.metrics.stalls import find_warmup
 from hops.metrics.summarize import summarize
 from hops.metrics.summary import RunFacts
 from hops.report.audit import Audited
@@ -30,6 +32,7 @@ class Recorded:
     trace: Trace
     facts: RunFacts
     dropped: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -41,14 +44,22 @@ class Recorded:
         return replace(self.trace, meta=replace(self.trace.meta, schedule=names))
 
 
-def opened(path: Path, *, format_name: str = "", lenient: bool = False, warmup: int | None = None) -> Recorded:
-    """Read a run, or simulate a spec or a Megatron-LM run.yaml."""
+def opened(
+    path: Path,
+    *,
+    format_name: str = "",
+    lenient: bool = False,
+    align_clocks: bool = False,
+    warmup: int | None = None,
+) -> Recorded:
+    """Read a run, or simulate a spec or a Megatron-LM run.yaml (whose clocks agree)."""
     if path.is_file() and path.suffix in {".yaml", ".yml"} and not format_name:
         return _simulated(path, warmup)
-    found = read_trace(path, format_name=format_name, lenient=lenient)
+    found = read_trace(path, format_name=format_name, lenient=lenient, align_clocks=align_clocks)
     leave_out = find_warmup(found.trace) if warmup is None else warmup
     facts = replace(found.facts, warmup_iterations=leave_out)
-    return Recorded(name=path.resolve().name, trace=found.trace, facts=facts, dropped=found.dropped)
+    name = path.resolve().name
+    return Recorded(name=name, trace=found.trace, facts=facts, dropped=found.dropped, notes=found.notes)
 
 
 def _simulated(path: Path, warmup: int | None) -> Recorded:
@@ -61,8 +72,8 @@ def _simulated(path: Path, warmup: int | None) -> Recorded:
     return Recorded(name=name, trace=run.trace, facts=facts, dropped={})
 
 
-def audited(recorded: Recorded) -> Audited:
-    """Everything that can be found out about it."""
+def audited(recorded: Recorded, program: Path | None = None) -> Audited:
+    """Everything that can be found out about it; also against the program in a file."""
     trace = recorded.trace
     return Audited(
         name=recorded.name,
@@ -71,6 +82,8 @@ def audited(recorded: Recorded) -> Audited:
         audit=audit(Iterations.of(trace, recorded.facts)),
         detected=detect(trace),
         dropped=recorded.dropped,
+        notes=recorded.notes,
+        against=None if program is None else against_program(trace, program),
     )
 
 

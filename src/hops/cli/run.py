@@ -171,36 +171,23 @@ def compare(
 
     A schedule that cannot run here (memory, divisibility) is listed with the reason. Exit code 1 if none can.
     """
-    from hops.build.run import simulate, summarize
+    from hops.build.compare import compare as run_all
     from hops.cli.console import show, show_json
-    from hops.errors import DoesNotFitError, SpecError, UsageError
+    from hops.errors import UsageError
     from hops.report.comparison import render_comparison
-    from hops.schedules.base import SCHEDULERS
     from hops.spec.load import load
     from hops.viz.comparison import draw_comparison
 
     names = [name.strip() for name in schedules.split(",") if name.strip()]
     if len(set(names)) != len(names) or not names:
         raise UsageError(f"--schedules: got {schedules!r}, expected different names separated by commas")
-    for name in names:
-        SCHEDULERS.get(name)  # a name that nobody knows is a slip of the pen, not a schedule that cannot run here
-    runs, refused = {}, {}
-    load(spec, overrides or ())  # what is wrong with the file itself is said once
-    for name in names:
-        try:
-            runs[name] = simulate(load(spec, [*(overrides or ()), f"pipeline.schedule={name}"]))
-        except (DoesNotFitError, SpecError, UsageError) as error:
-            refused[name] = str(error).removeprefix(f"--set pipeline.schedule={name}: pipeline.schedule: ")
-    if not runs:
-        raise DoesNotFitError(
-            "none of the schedules can run\n" + "\n".join(f"{name}: {why}" for name, why in refused.items())
-        )
-    summaries = {name: summarize(run) for name, run in runs.items()}
+    found = run_all(load(spec, overrides or ()), names)
+    summaries = found.summaries()
     if picture is not None:
-        draw_comparison([(name, run.trace, summaries[name], run.facts) for name, run in runs.items()], picture)
+        draw_comparison([(name, run.trace, summaries[name], run.facts) for name, run in found.runs.items()], picture)
     if as_json:
-        show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": refused})
+        show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": found.refused})
     elif not quiet:
-        show(render_comparison(summaries), *(f"{name} cannot run: {why}" for name, why in refused.items()))
+        show(render_comparison(summaries), *(f"{name} cannot run: {why}" for name, why in found.refused.items()))
         if picture is not None:
             show(f"wrote {picture}")

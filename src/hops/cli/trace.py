@@ -1,5 +1,6 @@
 """`hops trace`: look at a run that was recorded (or simulated), set two against each other, change the format."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ from hops.cli.console import JsonOption
 
 if TYPE_CHECKING:
     from hops.cli.recorded import Recorded
+    from hops.report.audit import Audited
 
 app = typer.Typer(help="Read, audit, compare and convert traces of runs.", no_args_is_help=True)
 
@@ -16,6 +18,10 @@ SOURCES = "A run folder, a trace file, or a spec or run.yaml, which is simulated
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help=SOURCES, show_default=False)]
 LenientOption = Annotated[
     bool, typer.Option("--lenient", help="Drop faulty lines and count them, instead of stopping at the first.")
+]
+AlignOption = Annotated[
+    bool,
+    typer.Option("--align-clocks", help="Estimate how far hosts' clocks are apart from the order of actions."),
 ]
 FormatOption = Annotated[
     str,
@@ -33,10 +39,15 @@ def show_trace(
     picture: Annotated[
         Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw its timeline into a PNG or SVG.")
     ] = None,
+    program: Annotated[
+        Path | None,
+        typer.Option("--program", metavar="FILE", help="Say whether the run kept to the program in this file."),
+    ] = None,
     warmup: WarmupOption = None,
     format_name: FormatOption = "",
     *,
     lenient: LenientOption = False,
+    align_clocks: AlignOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Audit a run: stage times, gaps, stalls, bubble, and whether it ran the schedule it is labelled with."""
@@ -45,8 +56,8 @@ def show_trace(
     from hops.report.audit import findings, render_audit
     from hops.viz.timeline import draw_timeline
 
-    recorded = opened(run, format_name=format_name, lenient=lenient, warmup=warmup)
-    found = audited(recorded)
+    recorded = opened(run, format_name=format_name, lenient=lenient, align_clocks=align_clocks, warmup=warmup)
+    found = audited(recorded, program)
     if picture is not None:
         draw_timeline(recorded.renamed(found.detected), recorded.facts, picture)
     if as_json:
@@ -61,6 +72,7 @@ def show_trace(
                     "iterations": detected.iterations,
                     "iterations_in_other_orders": list(detected.others),
                 },
+                "program": _program(found),
                 "findings": list(findings(found)),
                 "dropped_events": dict(found.dropped),
                 "audit": found.audit.to_dict(),
@@ -71,6 +83,19 @@ def show_trace(
     show(render_audit(found))
     if picture is not None:
         show(f"wrote {picture}")
+
+
+def _program(found: "Audited") -> dict[str, object] | None:
+    against = found.against
+    if against is None:
+        return None
+    first = None if against.first is None else asdict(against.first)
+    return {
+        "file": against.name,
+        "iterations": against.iterations,
+        "iterations_in_other_orders": list(against.others),
+        "first_departure": first,
+    }
 
 
 @app.command("diff")
@@ -85,6 +110,7 @@ def diff_traces(
     format_name: FormatOption = "",
     *,
     lenient: LenientOption = False,
+    align_clocks: AlignOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say where the iteration times of two runs differ, by cause, rank, op and link; the terms sum to the difference.
@@ -97,7 +123,10 @@ def diff_traces(
     from hops.report.comparison import render_difference
     from hops.viz.difference import draw_diff
 
-    runs = [opened(path, format_name=format_name, lenient=lenient, warmup=warmup) for path in (first, second)]
+    runs = [
+        opened(path, format_name=format_name, lenient=lenient, align_clocks=align_clocks, warmup=warmup)
+        for path in (first, second)
+    ]
     finds = [audited(each) for each in runs]
     found = difference(*(break_down(each.audit) for each in finds))
     if picture is not None:
@@ -126,6 +155,7 @@ def convert_trace(
     format_name: FormatOption = "",
     *,
     lenient: LenientOption = False,
+    align_clocks: AlignOption = False,
 ) -> None:
     """Write a run as raw events or as a Chrome trace for Perfetto; the name's ending says which."""
     from hops.cli.console import show
@@ -133,7 +163,7 @@ def convert_trace(
     from hops.report.overview import write_chrome
     from hops.trace.files import write_events
 
-    recorded = opened(run, format_name=format_name, lenient=lenient, warmup=0)
+    recorded = opened(run, format_name=format_name, lenient=lenient, align_clocks=align_clocks, warmup=0)
     if output.name.lower().endswith((".json", ".json.gz")):
         write_chrome(recorded.trace, output, recorded.facts)
     else:
@@ -145,3 +175,5 @@ def convert_trace(
 def _say_dropped(recorded: "Recorded") -> None:
     for reason, events in recorded.dropped.items():
         typer.echo(f"dropped {events}: {reason}", err=True)
+    for note in recorded.notes:
+        typer.echo(note, err=True)

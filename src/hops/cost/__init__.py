@@ -14,6 +14,7 @@ from hops.cost.fitted import (
     tied_reduce,
 )
 from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
+from hops.cost.jittered import Jittered
 from hops.cost.profile import (
     BenchmarkFit,
     CodeFit,
@@ -30,8 +31,8 @@ from hops.cost.profile import (
     StallPrior,
 )
 from hops.cost.roofline import DeviceRates, Traffic
-from hops.cost.stated import Backward, DistributionCosts, FusedBackward, Jittered, MeasuredBackward, SplitBackward
-from hops.cost.table import FixedCosts
+from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
+from hops.cost.table import TableCosts
 
 __all__ = [
     "TCP_CORE_BYTES_PER_S",
@@ -42,9 +43,7 @@ __all__ = [
     "CostModel",
     "DeviceFit",
     "DeviceRates",
-    "DistributionCosts",
     "End",
-    "FixedCosts",
     "FusedBackward",
     "GapFit",
     "HardwareProfile",
@@ -59,8 +58,10 @@ __all__ = [
     "Scope",
     "SplitBackward",
     "StallPrior",
+    "StatedCosts",
     "StepCosts",
     "StepModel",
+    "TableCosts",
     "Traffic",
     "balanced_partition",
     "catalog_rates",

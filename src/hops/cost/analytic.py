@@ -11,11 +11,9 @@ from hops.cost.iteration_end import NO_STEPS, StepModel
 from hops.cost.roofline import DeviceRates, backward_terms, forward_terms, work_terms
 from hops.distributions import FloatArray
 from hops.errors import UsageError
-from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.memory import StageMemory, stage_memory
 from hops.model.partition import Partition, StageSlice
-from hops.model.transformer import Transformer
-from hops.model.workload import StageWork, check_fit, stage_work
+from hops.model.workload import StageWork, Workload, check_fit, stage_work
 from hops.program.action import Op
 
 
@@ -48,33 +46,35 @@ class AnalyticCosts(CostModel):
             raise UsageError(f"works, rates and memories must have one value per stage, but got {got}")
         if not self.split_overhead >= 1:
             raise UsageError(f"split_overhead must be at least 1, but got {self.split_overhead}")
-        seconds = tuple(self._stage_seconds(stage) for stage in range(self.num_stages))
-        object.__setattr__(self, "_seconds", seconds)
+        alike: dict[tuple[int, int, bool], dict[Op, float]] = {}  # equal work on equal devices takes equal times
+        seconds = []
+        for stage in range(self.num_stages):
+            key = (id(self.works[stage]), id(self.rates[stage]), stage == 0)
+            if key not in alike:
+                alike[key] = self._stage_seconds(stage)
+            seconds.append(alike[key])
+        object.__setattr__(self, "_seconds", tuple(seconds))
 
     @classmethod
     def of(
         cls,
-        model: Transformer,
+        work: Workload,
         partition: Partition,
-        batch: Microbatch,
-        how: Implementation,
-        optimizer: Optimizer,
         rates: Sequence[DeviceRates],
         *,
-        optimizer_shards: int = 1,
         steps: StepModel = NO_STEPS,
         split_overhead: float = 1.0,
         first_stage_splits: bool = True,
     ) -> "AnalyticCosts":
         """Costs of a partitioned model, `rates[s]` being those of the device under stage s. Raises UsageError."""
+        model, batch, how = work.model, work.batch, work.how
         check_fit(model, partition, batch)
         parts = [partition.slice(stage) for stage in range(partition.num_stages)]
+        optimizer, shards = work.optimizer, work.optimizer_shards
         return cls(
             works=tuple(stage_work(model, part, batch, how) for part in parts),
             rates=tuple(rates),
-            memories=tuple(
-                stage_memory(model, part, batch, how, optimizer, optimizer_shards=optimizer_shards) for part in parts
-            ),
+            memories=tuple(stage_memory(model, part, batch, how, optimizer, optimizer_shards=shards) for part in parts),
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,
@@ -137,21 +137,19 @@ class AnalyticCosts(CostModel):
         return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
 
 
-def balanced_partition(
-    model: Transformer, batch: Microbatch, how: Implementation, rates: Sequence[DeviceRates]
-) -> Partition:
+def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partition:
     """The partition whose slowest stage, in F + B, is fastest; exact, with embedding and head counted.
 
     `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum.
     Raises UsageError if there are more stages than layers.
     """
-    last = len(rates) - 1
+    last, model = len(rates) - 1, work.model
 
     @cache
     def by_count(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
         """F + B of a stage with 0, 1, 2 ... layers, shape (layers + 1,); stages alike on devices alike share it."""
         parts = [StageSlice(layers=count, embedding=embedding, head=head) for count in range(model.layers + 1)]
-        return np.array([_seconds(stage_work(model, part, batch, how), device) for part in parts])
+        return np.array([_seconds(stage_work(model, part, work.batch, work.how), device) for part in parts])
 
     stages = [by_count(device, embedding=stage == 0, head=stage == last) for stage, device in enumerate(rates)]
     layers = np.arange(model.layers + 1)

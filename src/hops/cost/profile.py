@@ -5,13 +5,15 @@ the framework's code is shared by all of them. `hops calibrate` writes profiles,
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from hops.cost.roofline import Traffic
+from hops.decode.decode import read
+from hops.decode.quantities import Number, Positive, Several
 from hops.errors import CatalogError, UsageError
 from hops.files import atomic_write
 
@@ -26,10 +28,10 @@ class DeviceFit:
         hosts: kinds of hosts it was seen in; the first stands for a host whose kind is not stated.
     """
 
-    gemm_efficiency: float
-    memory_efficiency: float
-    gemm_ramp_s: float
-    hosts: tuple[str, ...]
+    gemm_efficiency: Positive
+    memory_efficiency: Positive
+    gemm_ramp_s: Number
+    hosts: Several[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,34 +46,34 @@ class HostFit:
         nic_bytes_per_s: its NIC, as the vendor states it.
     """
 
-    operation_s: float
-    first_fetch_s: float
-    refill_s: float
-    message_s: float
-    socket_bytes_per_s: float
-    nic_bytes_per_s: float
+    operation_s: Number
+    first_fetch_s: Number
+    refill_s: Number
+    message_s: Number
+    socket_bytes_per_s: Positive
+    nic_bytes_per_s: Positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationFactors:
     """The host's time over counted operations x time of one in F of a layer; 1: the count is right."""
 
-    layer_backward: float = 1.0
-    first_forward: float = 1.0
-    first_backward: float = 1.0
-    last_forward: float = 1.0
-    last_backward: float = 1.0
-    norm_layer: float = 1.0
-    step_layer: float = 1.0
-    step: float = 1.0
+    layer_backward: Number = 1.0
+    first_forward: Number = 1.0
+    first_backward: Number = 1.0
+    last_forward: Number = 1.0
+    last_backward: Number = 1.0
+    norm_layer: Number = 1.0
+    step_layer: Number = 1.0
+    step: Number = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFit:
     """What belongs to the framework's code and is the same on every device and host."""
 
-    cache_speedup: float
-    dispatch_lag: float
+    cache_speedup: Positive
+    dispatch_lag: Number
     operations: OperationFactors
     traffic: Traffic
 
@@ -86,9 +88,9 @@ class MessageFit:
         turn_s: the last rank's pause from F to B, which no message fills.
     """
 
-    nic_efficiency: float
-    nic_burst_bytes: float
-    turn_s: float
+    nic_efficiency: Positive
+    nic_burst_bytes: Number
+    turn_s: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +103,9 @@ class PairFit:
         stall_s: how much longer a stalled one takes.
     """
 
-    hosts: tuple[str, ...]
-    seconds_per_byte: tuple[float, ...]
-    stall_s: float
+    hosts: Several[str]
+    seconds_per_byte: Several[Number]
+    stall_s: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +121,8 @@ class PathFit:
 class StallPrior:
     """Beta distribution of a path's stall probability, over paths with or without a NIC that shapes its traffic."""
 
-    alpha: float
-    beta: float
+    alpha: Number
+    beta: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +148,14 @@ class BenchmarkFit:
     """Point-to-point benchmark between two kinds of hosts: median seconds by message size, in rising sizes."""
 
     hosts: tuple[str, str]
-    sizes_bytes: tuple[float, ...]
-    seconds: tuple[float, ...]
+    sizes_bytes: Several[Positive]
+    seconds: Several[Positive]
+
+    def __post_init__(self) -> None:
+        rising = all(one < next_one for one, next_one in pairwise(self.sizes_bytes))
+        if len(self.sizes_bytes) != len(self.seconds) or not rising:
+            got = f"{len(self.sizes_bytes)} sizes{'' if rising else ' that do not rise'} and {len(self.seconds)} times"
+            raise UsageError(f"a benchmark needs rising sizes with a time each, but got {got}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +211,17 @@ class HardwareProfile:
         return self.devices[device].hosts[0] if device in self.devices else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile(HardwareProfile):
+    """A profile with the number of the form that it is written in."""
+
+    format: Literal[1]
+
+    def profile(self) -> HardwareProfile:
+        """The profile alone."""
+        return HardwareProfile(**{each.name: getattr(self, each.name) for each in fields(HardwareProfile)})
+
+
 SHIPPED = Path(__file__).parent / "profiles"
 SHIPPED_DEFAULT = "megatron-aws"
 FORMAT = 1
@@ -237,30 +256,14 @@ def write_profile(profile: HardwareProfile, path: Path) -> None:
 
 
 def read_profile(path: Path) -> HardwareProfile:
-    """Read a profile. Raises CatalogError saying file and key, what was got and what was expected."""
+    """Read a profile. Raises CatalogError with all that is wrong: place and key, what was got and what was expected."""
     path = Path(path)
     return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
 
 @cache
 def _read(path: Path, _changed_ns: int) -> HardwareProfile:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CatalogError(f"{path}: cannot be read: {error}; expected a profile written by hops calibrate") from None
-    except (YAMLError, ValueError) as error:
-        raise CatalogError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise CatalogError(
-            f"{path}: format: got {content.get('format') if isinstance(content, dict) else type(content).__name__}, "
-            f"expected {FORMAT}; write the profile with hops calibrate"
-        )
-    body = {key: value for key, value in content.items() if key != "format"}
-    profile: HardwareProfile = _typed(HardwareProfile, body, str(path), "")
-    return profile
+    return read(ProfileFile, path, error=CatalogError, expected="a profile written by `hops calibrate`").profile()
 
 
 def _plain(value: Any) -> Any:
@@ -274,50 +277,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.7g}")
     return value
-
-
-def _typed(kind: Any, value: Any, file: str, where: str) -> Any:
-    """The value as the type asks for."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        return _record(kind, value, file, where)
-    if kind is Any:
-        return value
-    if origin is tuple:
-        _expect(isinstance(value, list), "a list", value, file, where)
-        repeated = len(arguments) == 2 and arguments[1] is Ellipsis
-        _expect(repeated or len(value) == len(arguments), f"{len(arguments)} values", value, file, where)
-        kinds = [arguments[0]] * len(value) if repeated else arguments
-        return tuple(_typed(k, v, file, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
-    if origin is not None and issubclass(origin, Mapping):
-        _expect(isinstance(value, dict), "a mapping", value, file, where)
-        return {key: _typed(arguments[1], each, file, f"{where}.{key}".strip(".")) for key, each in value.items()}
-    assert not isinstance(kind, UnionType), "profiles have no optional values"
-    if kind is float:
-        _expect(isinstance(value, (int, float)) and not isinstance(value, bool), "a number", value, file, where)
-        return float(value)
-    _expect(isinstance(value, kind) and not isinstance(value, bool), f"a value of {kind.__name__}", value, file, where)
-    return value
-
-
-def _record(kind: Any, value: Any, file: str, where: str) -> Any:
-    _expect(isinstance(value, dict), "a mapping", value, file, where)
-    hints = get_type_hints(kind)
-    known = {each.name: each for each in fields(kind)}
-    for key in value:
-        if key not in known:
-            raise CatalogError(f"{file}: {where or 'profile'}: unknown key {key!r}, expected {', '.join(known)}")
-    for name, each in known.items():
-        if name not in value and each.default is MISSING and each.default_factory is MISSING:
-            raise CatalogError(
-                f"{file}: {where or 'profile'}: {name} is missing; write the profile with hops calibrate"
-            )
-    try:
-        return kind(**{key: _typed(hints[key], each, file, f"{where}.{key}".strip(".")) for key, each in value.items()})
-    except UsageError as error:
-        raise CatalogError(f"{file}: {where or 'profile'}: {error}") from None
-
-
-def _expect(ok: bool, expected: str, got: Any, file: str, where: str) -> None:
-    if not ok:
-        raise CatalogError(f"{file}: {where or 'profile'}: got {str(got)[:80]!r}, expected {expected}")

@@ -1,7 +1,7 @@
 """A YAML document as plain data, with the position of every key and value, and everything that is wrong with it."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +15,9 @@ Path = tuple[str | int, ...]
 _TAG: Final = "tag:yaml.org,2002:"
 _MOST_NODES = 100_000  # what aliases expand to counts, so that a small file cannot grow without end
 _DEEPEST = 40
+_TOO_MUCH: Final = (
+    f"too deep or too large, expected at most {_DEEPEST} levels and {_MOST_NODES} values, aliases written out"
+)
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -56,6 +59,13 @@ class Document:
     keys: dict[Path, Position] = field(default_factory=dict)
     complaints: tuple[Complaint, ...] = ()
 
+    @classmethod
+    def of(cls, data: object) -> "Document":
+        """Plain data of the program itself: dicts, lists or tuples, and scalars. Messages name paths alone."""
+        found: list[Complaint] = []
+        plain = _plain(data, (), found)
+        return cls(data=plain, values={(): Position(text="", order=(0, 0))}, complaints=tuple(found))
+
     def place(self, path: Path, *, at_key: bool = False) -> Position:
         """Place of the path, or of the nearest thing around it that is written down."""
         places = self.keys if at_key and path in self.keys else self.values
@@ -67,9 +77,9 @@ class Document:
         """The part of the path that is written down: `{name: x}` may stand there as `x` alone."""
         data = self.data
         for depth, part in enumerate(path):
-            if not isinstance(data, dict | tuple):
+            if not isinstance(data, dict if isinstance(part, str) else tuple | list):
                 return path[:depth]
-            inside = dict(enumerate(data)) if isinstance(data, tuple) else data
+            inside = data if isinstance(data, dict) else dict(enumerate(data))
             if part not in inside:
                 return path
             data = inside[part]
@@ -80,35 +90,56 @@ class _TooMuchError(Exception):
     """The document is too large or too deep to be meant."""
 
 
+def _plain(data: object, path: Path, found: list[Complaint]) -> Any:
+    """The data as a document has it; what cannot stand in one is complained about."""
+    if len(path) > _DEEPEST:
+        found.append(Complaint(path=path[:1], what=f"deeper than {_DEEPEST} levels, expected plain data"))
+    elif isinstance(data, Mapping):
+        named = {key: each for key, each in data.items() if isinstance(key, str)}
+        strangers = (key for key in data if not isinstance(key, str))
+        found += [Complaint(path=path, what=f"got {shown(key)} as a key, expected a name") for key in strangers]
+        return {key: _plain(each, (*path, key), found) for key, each in named.items()}
+    elif isinstance(data, list | tuple):
+        return tuple(_plain(each, (*path, index), found) for index, each in enumerate(data))
+    elif data is None or isinstance(data, str | int | float | bool):
+        return data
+    else:
+        found.append(Complaint(path=path, what=f"got {shown(data)}, expected text, a number, a list or a mapping"))
+    return None
+
+
 def dotted(path: Path) -> str:
     """A path as people write it: `hardware.nodes[0].name`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
-def parse(text: str, *, name: str) -> Document:
+def parse(text: str, *, name: str, line: int = 1, fix: str = "") -> Document:
     """Read one YAML 1.2 document. Never raises: what is wrong stands in `complaints`.
 
     Args:
         text: the document.
         name: what places start with, such as the file's name.
+        line: the number of its first line.
+        fix: what to do about an empty one.
     """
-    top = Position.at(name, 1, 1)
+    top = Position.at(name, line, 1)
+    if text.count(",") + text.count("\n") > 2 * _MOST_NODES:  # minutes would go into nodes that are refused anyway
+        return _refused(top, _TOO_MUCH)
     try:
         yaml = YAML(typ="safe", pure=True)
         yaml.composer.warn_double_anchors = False  # YAML lets a later anchor take the name of an earlier one
         node = yaml.compose(text)
         if node is None:
-            return _refused(top, "the document is empty, expected a mapping; `hops init` writes a starter")
-        reader = YamlReader(name)
+            return _refused(top, f"the document is empty, expected a mapping{fix}")
+        reader = YamlReader(name, line)
         data = reader.read(node, (), ())
     except MarkedYAMLError as error:
         return _refused(_syntax_place(name, error), _syntax(error))
     except YAMLError as error:
         return _refused(top, f"not a YAML document: {str(error).splitlines()[0]}")
     except (RecursionError, _TooMuchError):
-        limits = f"{_DEEPEST} levels and {_MOST_NODES} values"
-        return _refused(top, f"too deep or too large, expected at most {limits}, aliases written out")
+        return _refused(top, _TOO_MUCH)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError, AssertionError) as error:
         return _refused(top, f"not a YAML document that can be read: {error}")  # the parser's own slips on odd input
     return Document(data=data, values=reader.values, keys=reader.keys, complaints=tuple(reader.complaints))
@@ -134,8 +165,9 @@ def _syntax(error: MarkedYAMLError) -> str:
 class YamlReader:
     """Walks the nodes of one document once; collects places and complaints on the way."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, line: int) -> None:
         self.name = name
+        self.line = line
         self.values: dict[Path, Position] = {}
         self.keys: dict[Path, Position] = {}
         self.complaints: list[Complaint] = []
@@ -216,7 +248,7 @@ class YamlReader:
 
     def place(self, node: Node) -> Position:
         mark = node.start_mark
-        return Position.at(self.name, mark.line + 1, mark.column + 1)
+        return Position.at(self.name, mark.line + self.line, mark.column + 1)
 
 
 def _number(text: str) -> int | float | str:

@@ -1,12 +1,12 @@
 """What the validation library found, said in our words: what, got, expected, fix."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Tag, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from hops.decode.document import Complaint
@@ -21,29 +21,39 @@ def is_tag(part: str | int) -> bool:
     return isinstance(part, str) and part.startswith("<")
 
 
-def keys_at(root: type[Section], loc: Loc) -> tuple[str, ...]:
+class Key(NamedTuple):
+    """One key of a mapping: the type of its value, and what it means ("": nobody said)."""
+
+    kind: Any
+    meaning: str
+
+
+def keys_of(kind: type) -> Mapping[str, Key]:
+    """The keys that a section, or the dataclass that stands for a mapping, may have."""
+    if issubclass(kind, Section):
+        return {name: Key(each.annotation, each.description or "") for name, each in kind.model_fields.items()}
+    assert is_dataclass(kind), "records_in finds no others"
+    hints = get_type_hints(kind, include_extras=True)
+    return {each.name: Key(hints[each.name], "") for each in fields(kind)}
+
+
+def keys_at(root: Any, loc: Loc) -> Mapping[str, Key]:
     """The keys that the mapping at the location may have."""
-    return tuple(_section_at(root, loc).model_fields)
+    return keys_of(records_in(_kind_at(root, loc))[0])
 
 
-def field_at(root: type[Section], loc: Loc) -> FieldInfo | None:
-    """The field whose key is the last part of the location; None if that is an index or a form."""
-    *around, key = loc
-    if is_tag(key) or isinstance(key, int):
-        return None
-    return _section_at(root, tuple(around)).model_fields.get(key)
-
-
-def _section_at(root: type[Section], loc: Loc) -> type[Section]:
-    kind: Any = root
+def _kind_at(root: Any, loc: Loc) -> Any:
+    kind = root
     for part in loc:
         if is_tag(part):
             kind = _tagged(kind, str(part))
         elif isinstance(part, int):
             kind = next(get_args(each)[0] for each in alternatives(kind) if get_origin(each) is tuple)
-        else:
-            kind = sections_in(kind)[0].model_fields[part].annotation
-    return sections_in(kind)[0]
+        elif records := records_in(kind):
+            kind = keys_of(records[0])[part].kind
+        else:  # a mapping of names to values
+            kind = next(get_args(each)[1] for each in alternatives(kind) if get_origin(each) in (Mapping, dict))
+    return kind
 
 
 def alternatives(kind: Any) -> Iterator[Any]:
@@ -57,9 +67,10 @@ def alternatives(kind: Any) -> Iterator[Any]:
         yield kind
 
 
-def sections_in(kind: Any) -> list[type[Section]]:
-    """The sections among the alternatives of a type."""
-    return [each for each in alternatives(kind) if isinstance(each, type) and issubclass(each, Section)]
+def records_in(kind: Any) -> list[type]:
+    """The sections and dataclasses among the alternatives of a type."""
+    classes = [get_origin(each) or each for each in alternatives(kind)]
+    return [each for each in classes if isinstance(each, type) and (issubclass(each, Section) or is_dataclass(each))]
 
 
 def _tagged(kind: Any, tag: str) -> Any:
@@ -106,6 +117,8 @@ _EXPECTED = {
     "string_type": "text",
     "tuple_type": "a list",
     "dict_type": "a mapping of keys to values",
+    "mapping_type": "a mapping of keys to values",
+    "dataclass_type": "a mapping of keys to values",
     "model_type": "a mapping of keys to values",
     "model_attributes_type": "a mapping of keys to values",
     "none_required": "null",
@@ -118,7 +131,7 @@ _TRUTH = {
 }
 
 
-def complaints(error: ValidationError, root: type[Section]) -> list[Complaint]:
+def complaints(error: ValidationError, root: Any) -> list[Complaint]:
     """One complaint for everything the library found in a document of the type `root`."""
     return [_complaint(each, root) for each in error.errors(include_url=False) if not _follows(each)]
 
@@ -128,11 +141,13 @@ def _follows(error: ErrorDetails) -> bool:
     return error["type"] == "too_short" and len(error["input"]) > 0
 
 
-def _complaint(error: ErrorDetails, root: type[Section]) -> Complaint:
+def _complaint(error: ErrorDetails, root: Any) -> Complaint:
     loc = error["loc"]
-    path = tuple(part for part in loc if not is_tag(part))
-    if error["type"] == "extra_forbidden":
-        return Complaint(path=path, what=_unknown_key(str(loc[-1]), keys_at(root, loc[:-1])), at_key=True)
+    path = tuple(part for part in loc if not is_tag(part) and part != "[key]")
+    if loc[-1:] == ("[key]",):
+        return Complaint(path=path, what=_wrong_value(error), at_key=True)
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return Complaint(path=path, what=_unknown_key(str(loc[-1]), tuple(keys_at(root, loc[:-1]))), at_key=True)
     if error["type"] == "missing":
         return Complaint(path=path, what=_missing(root, loc))
     return Complaint(path=path, what=_wrong_value(error))
@@ -147,10 +162,10 @@ def _unknown_key(key: str, known: tuple[str, ...]) -> str:
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key, expected one of {', '.join(known)}"
 
 
-def _missing(root: type[Section], loc: tuple[str | int, ...]) -> str:
-    field = field_at(root, loc)
-    meaning = f" ({field.description})" if field is not None and field.description else ""
-    return f"missing{meaning}; add it"
+def _missing(root: Any, loc: Loc) -> str:
+    key = loc[-1]
+    meaning = keys_at(root, loc[:-1])[key].meaning if isinstance(key, str) and not is_tag(key) else ""
+    return f"missing{f' ({meaning})' if meaning else ''}; add it"
 
 
 def _wrong_value(error: ErrorDetails) -> str:
@@ -164,7 +179,7 @@ def _wrong_value(error: ErrorDetails) -> str:
         return f"got {got}, expected true or false; write {_TRUTH[str(error['input']).lower()]}"
     if kind in _EXPECTED:
         return f"got {got}, expected {_EXPECTED[kind]}"
-    if kind == "literal_error":
+    if kind in ("literal_error", "enum"):
         return _not_among(error["input"], str(context["expected"]))
     for bound, words in (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than")):
         if bound in context:

@@ -1,27 +1,23 @@
-"""Field types of the spec: strict counts, quantities with units, and the base that every section shares."""
+"""Field types of files: strict counts, quantities with units, and the base that sections share."""
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Union
+from typing import Annotated, TypeAlias, TypeVar, Union
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
     Strict,
-    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError
 
-from hops.errors import CatalogError, UnitError
-from hops.hardware.catalog import Catalog
+from hops.errors import UnitError
 from hops.units import BANDWIDTH, BYTES, COMPUTE, TIME, Dimension, parse_bytes
+
+T = TypeVar("T")
 
 
 class Section(BaseModel):
@@ -64,6 +60,11 @@ def _plain_number(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
+def quantity(dimension: Dimension) -> BeforeValidator:
+    """The reader of a field that has a unit of its own."""
+    return _reader(dimension.parse)
+
+
 Bytes = Annotated[int, _reader(parse_bytes), _writer(BYTES), _quantity_schema(BYTES)]
 Bandwidth = Annotated[float, _reader(BANDWIDTH.parse), Field(gt=0), _writer(BANDWIDTH), _quantity_schema(BANDWIDTH)]
 Seconds = Annotated[float, _reader(TIME.parse), _writer(TIME), _quantity_schema(TIME)]
@@ -74,9 +75,12 @@ Index = Annotated[int, Strict(), Field(ge=0, le=1_000_000)]
 Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
 Size = Annotated[int, Strict(), Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1)]
+Instant = Annotated[int, Strict(), Field(ge=0, le=1 << 62)]  # nanoseconds
 Number = Annotated[float, Strict(), Field(ge=0, le=1e30), PlainSerializer(_plain_number)]
+Positive = Annotated[float, Strict(), Field(gt=0, le=1e30)]
 Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Several: TypeAlias = Annotated[tuple[T, ...], Field(min_length=1)]  # a list that is not empty
 
 
 def short_for(key: str, section: type[Section]) -> BeforeValidator:
@@ -86,45 +90,3 @@ def short_for(key: str, section: type[Section]) -> BeforeValidator:
         return {key: value} if isinstance(value, str) else value
 
     return BeforeValidator(lengthen, json_schema_input_type=Union[str, section])  # noqa: UP007 (a value, not a type)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a document is read in: the folder of its files, and the catalog its names are from (None: not checked)."""
-
-    folder: str
-    catalog: Catalog | None = None
-
-
-def from_folder(path: str, info: ValidationInfo) -> str:
-    """The absolute path of a file that a spec names; relative ones are taken from the spec's own folder."""
-    folder = info.context.folder if isinstance(info.context, Surroundings) else "."
-    return os.path.normpath(Path(folder).absolute() / path)
-
-
-def reason(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, in words."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not text in UTF-8"
-    return {
-        FileNotFoundError: "there is no such file",
-        IsADirectoryError: "it is a folder",
-        PermissionError: "reading it is not permitted",
-    }.get(type(error), str(error.strerror or error))
-
-
-InputFile = Annotated[Name, AfterValidator(from_folder)]
-
-
-def known(find: Callable[[Catalog, str], object]) -> AfterValidator:
-    """Check that `find` finds the name in the catalog, if there is one."""
-
-    def check(name: str, info: ValidationInfo) -> str:
-        if isinstance(info.context, Surroundings) and info.context.catalog is not None:
-            try:
-                find(info.context.catalog, name)
-            except CatalogError as error:
-                raise problem(str(error)) from None
-        return name
-
-    return AfterValidator(check)

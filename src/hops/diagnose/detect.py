@@ -16,6 +16,7 @@ from hops.schedules.interleaved_1f1b import Interleaved1F1B
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace
+from hops.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,4 +124,4 @@ def _by_stage(rows: Trace, op: Op, num_stages: int) -> NDArray[np.float64]:
     mine = rows.where(rows.op == op)
     medians = [np.median(durations) if len(durations := mine.duration_ns[mine.stage == s]) else 0.0 for s in
                range(num_stages)]  # fmt: skip
-    return np.asarray(medians, dtype=np.float64) / 1e9
+    return np.asarray(medians, dtype=np.float64) / NS_PER_S

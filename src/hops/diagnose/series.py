@@ -58,6 +58,7 @@ def _series(trace: Trace, rank: int, peer: int, rows: Ints) -> Series:
 
 
 _BLOCK = 5  # values whose median is one value, against single outliers
+FEWEST_OVER_TIME = 4 * _BLOCK  # values: two blocks on either side of a change
 _NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal
 _QUIETEST = 1e-3  # noise of times that are all alike: no shift is surer than a tenth of a percent makes it
 _CLIP = 4.0  # in standard deviations around the level, when a change is placed to the value
@@ -82,7 +83,7 @@ def levels(values: FloatArray, *, least: float, lowest: bool = False) -> tuple[L
     significant, and so on inside the parts (Scott and Knott 1974; Vostrikova 1981). The noise is taken from differences
     of neighbours, which a change of level hardly moves. At last each cut is moved to the value where it fits best.
     """
-    if len(values) < 4 * _BLOCK:
+    if len(values) < FEWEST_OVER_TIME:
         return (Level(first=0, last=len(values), mean=float(np.median(values)) if len(values) else 0.0, score=0.0),)
     whole = len(values) // _BLOCK * _BLOCK
     cells = values[:whole].reshape(-1, _BLOCK)

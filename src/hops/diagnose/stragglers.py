@@ -1,82 +1,18 @@
 """Finds stragglers: what is slower than itself at other times, or slower than others of equal work."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import log
 
 import numpy as np
 
+from hops.diagnose.episodes import Episode, by_link, episodes_of, not_shared
+from hops.diagnose.peers import Uncompared, compare_peers
 from hops.diagnose.replay import MOST_REPLAYED, replayed_ns
-from hops.diagnose.series import Ints, Level, Series, device_series, levels, link_series
+from hops.diagnose.series import FEWEST_OVER_TIME, Ints, device_series, link_series
 from hops.errors import UsageError
-from hops.program.action import ACTION_OPS, Op
 from hops.timing.stage_costs import StageCosts
 from hops.trace.trace import Trace
 
-_FEWEST_PEERS = 3  # of two that differ nobody can say which is the slow one
-_APART = 4.0  # times the peers' own scatter
-
-
-def slower_than_peers(
-    trace: Trace, all_series: Sequence[Series], expected: StageCosts | None, least: float
-) -> list[tuple[Series, float, float]]:
-    """Series of slow ranks, their factor, and how many times the scatter of the others they are away.
-
-    A rank's pace is the mean over its ops of the logarithm of its median time, less what is expected. Without an
-    expectation all stages but the first and the last (embedding, head) count as equal work; then a stage with more
-    layers looks like a slow device, because nothing in a trace tells them apart.
-    """
-    paces = {series.rank: pace for series in all_series if (pace := _pace(trace, series, expected)) is not None}
-    found = []
-    for series in all_series:
-        kind = _kind(trace, series.rank)
-        others = [paces[rank] for rank in paces if rank != series.rank and _kind(trace, rank) == kind]
-        if series.rank not in paces or len(others) + 1 < _FEWEST_PEERS:
-            continue
-        middle = float(np.median(others))
-        scatter = max(float(np.median(np.abs(np.asarray(others) - middle))) / 0.6745, log(least) / _APART)
-        excess = paces[series.rank] - middle
-        if excess >= log(least) and excess >= _APART * scatter:
-            found.append((series, float(np.exp(excess)), excess / scatter))
-    return found
-
-
-def _pace(trace: Trace, series: Series, expected: StageCosts | None) -> float | None:
-    """None for ranks whose work is not comparable."""
-    meta = trace.meta
-    stages = [stage for stage, owner in enumerate(meta.rank_of_stage) if owner == series.rank]
-    ends = {0, meta.num_stages - 1}
-    if expected is None and ends & set(stages):
-        return None
-    excesses = []
-    for stage in stages:
-        for op in ACTION_OPS:
-            rows = series.rows[(trace.stage[series.rows] == stage) & (trace.op[series.rows] == op)]
-            if len(rows):
-                planned = 0.0 if expected is None else log(_seconds(expected, stage, op) * 1e9)
-                excesses.append(float(np.median(np.log(trace.duration_ns[rows].astype(np.float64)))) - planned)
-    return float(np.mean(excesses)) if excesses else None
-
-
-def _seconds(expected: StageCosts, stage: int, op: Op) -> float:
-    by_op = {
-        Op.F: expected.forward_s,
-        Op.B: expected.fused_backward_s,
-        Op.I: expected.input_backward_s,
-        Op.W: expected.weight_backward_s,
-    }
-    return max(by_op[op][stage], 1e-9)
-
-
-def _kind(trace: Trace, rank: int) -> str:
-    """The kind of device: simulated runs name it before its id."""
-    name = trace.meta.devices[rank]
-    return name.rpartition(" ")[0] if trace.meta.source == "simulated" else name
-
-
-_HELD = 0.1  # part of a series that a level must hold to be what is usual
-_FEWEST = 10  # values of an episode
-_AGREE = 0.5  # of its time, that another's episode must share, for both to be the same event
 LINK_FACTOR = 1.2  # times of messages vary with what else is on the link
 
 
@@ -116,25 +52,27 @@ class Straggler:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Episode:
-    """Rows of one series that took `factor` times longer than usual."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a trace says about stragglers.
 
-    series: Series
-    first: int
-    last: int
-    factor: float
-    score: float
+    Attributes:
+        stragglers: the most expensive first.
+        compared: ranks that were compared with others of their kind.
+        uncompared: ranks that were not, and why.
+        over_time: ranks with enough actions to be compared with themselves at other times.
+    """
 
-    @property
-    def rows(self) -> Ints:
-        return self.series.rows[self.first : self.last]
+    stragglers: tuple[Straggler, ...]
+    compared: tuple[int, ...]
+    uncompared: tuple[Uncompared, ...]
+    over_time: tuple[int, ...]
 
 
 def find_stragglers(
     trace: Trace, *, warmup_iterations: int = 0, expected: StageCosts | None = None, least: float = 1.03
-) -> tuple[Straggler, ...]:
-    """All stragglers of a trace, the most expensive first.
+) -> Findings:
+    """All stragglers of a trace, the most expensive first, and what could not be compared.
 
     Args:
         trace: simulated or measured.
@@ -148,111 +86,29 @@ def find_stragglers(
         raise UsageError(f"--least: got {least:g}, expected a factor of more than 1, such as 1.03")
     numbers = np.unique(trace.iteration[trace.iteration >= 0])
     trace = trace.where(np.isin(trace.iteration, numbers[warmup_iterations:]))
-    devices = _not_shared(
-        [each for series in device_series(trace) for each in _episodes(series, log(least))], trace.meta.num_ranks
-    )
+    all_series = list(device_series(trace))
+    devices = not_shared([each for one in all_series for each in episodes_of(one, log(least))], trace.meta.num_ranks)
     link_least = log(max(least, LINK_FACTOR))
-    links = [each for series in link_series(trace) for each in _episodes(series, link_least, lowest=True)]
+    links = [each for series in link_series(trace) for each in episodes_of(series, link_least, lowest=True)]
+    peers = compare_peers(trace, all_series, expected, least)
+    of_rank = {series.rank: series for series in all_series}
     known = {episode.series.rank for episode in devices}
     against_peers = [
-        Episode(series=series, first=0, last=len(series.rows), factor=factor, score=score)
-        for series, factor, score in slower_than_peers(trace, list(device_series(trace)), expected, least)
-        if series.rank not in known
+        Episode(
+            series=of_rank[slow.rank], first=0, last=len(of_rank[slow.rank].rows), factor=slow.factor, score=slow.score
+        )
+        for slow in peers.slow
+        if slow.rank not in known
     ]
     found = [_device(trace, episode, "itself") for episode in devices]
     found += [_device(trace, episode, "peers") for episode in against_peers]
-    found += [_link(trace, names, episodes) for names, episodes in _by_link(trace, links)]
-    return tuple(sorted(found, key=lambda each: -(each.cost_ms or 0.0)))
-
-
-def _not_shared(episodes: Sequence[Episode], ranks: int) -> list[Episode]:
-    """What most ranks share, such as a heavier batch, is nobody's fault."""
-    return [each for each in episodes if ranks < 3 or 2 * _sharing(each, episodes) < ranks]
-
-
-def _episodes(series: Series, least: float, *, lowest: bool = False) -> list[Episode]:
-    cut = levels(series.values, least=least, lowest=lowest)
-    held = [level for level in cut if level.last - level.first >= _HELD * len(series.values)]
-    usual = min(level.mean for level in held or cut)
-    return [
-        Episode(
-            series=series,
-            first=level.first,
-            last=level.last,
-            factor=exp(level.mean - usual),
-            score=_score(cut, number),
-        )
-        for number, level in enumerate(cut)
-        if level.mean - usual >= least and level.last - level.first >= _FEWEST
-    ]
-
-
-def _score(cut: Sequence[Level], number: int) -> float:
-    """Of the change into a level; of the change out of it if it is the first."""
-    return cut[number].score if number else cut[1].score
-
-
-def _sharing(episode: Episode, others: Iterable[Episode]) -> int:
-    """How many series have an episode at about the same rows of the trace."""
-    mine = (int(episode.rows[0]), int(episode.rows[-1]))
-    shared = {
-        (other.series.rank, other.series.peer)
-        for other in others
-        if _overlap(mine, (int(other.rows[0]), int(other.rows[-1]))) >= _AGREE
-    }
-    return len(shared)
-
-
-def _overlap(one: tuple[int, int], other: tuple[int, int]) -> float:
-    """Common part of two intervals, of the time that either covers."""
-    common = min(one[1], other[1]) - max(one[0], other[0]) + 1
-    return max(0, common) / (max(one[1], other[1]) - min(one[0], other[0]) + 1)
-
-
-def _by_link(trace: Trace, episodes: Sequence[Episode]) -> list[tuple[tuple[str, ...], list[Episode]]]:
-    """Links all of whose ways are slow at one time; without routes in the trace, the ways themselves."""
-    left = list(episodes)
-    found = []
-    while left:
-        together = [each for each in left if _overlap(_span(left[0]), _span(each)) >= _AGREE]
-        pairs = {(each.series.rank, each.series.peer) for each in together}
-        names = _links_of(trace, pairs)
-        if names:
-            crossing = [each for each in together if _crosses(trace, each, names[0])]
-            found.append((names, crossing))
-            left = [each for each in left if each not in crossing]
-        else:
-            found.append(((_way(trace, left[0].series),), [left[0]]))
-            left = left[1:]
-    return found
-
-
-def _links_of(trace: Trace, slow: set[tuple[int, int]]) -> tuple[str, ...]:
-    """The links crossed by most of the slow ways and by no other way that carries messages."""
-    meta = trace.meta
-    ways = {(series.rank, series.peer) for series in link_series(trace)}
-    users = {
-        number: {way for way in ways if way in meta.routes and number in meta.routes[way]}
-        for number in range(len(meta.links))
-    }
-    guilty = [frozenset(crossing) for crossing in users.values() if crossing and crossing <= slow]
-    if not guilty:
-        return ()
-    most = max(guilty, key=len)
-    return tuple(meta.links[number].name for number, crossing in users.items() if crossing == most)
-
-
-def _crosses(trace: Trace, episode: Episode, link: str) -> bool:
-    way = (episode.series.rank, episode.series.peer)
-    return way in trace.meta.routes and any(trace.meta.links[n].name == link for n in trace.meta.routes[way])
-
-
-def _way(trace: Trace, series: Series) -> str:
-    return f"{trace.meta.devices[series.rank]} to {trace.meta.devices[series.peer]}"
-
-
-def _span(episode: Episode) -> tuple[int, int]:
-    return int(episode.rows[0]), int(episode.rows[-1])
+    found += [_link(trace, names, episodes) for names, episodes in by_link(trace, links)]
+    return Findings(
+        stragglers=tuple(sorted(found, key=lambda each: -(each.cost_ms or 0.0))),
+        compared=peers.compared,
+        uncompared=peers.uncompared,
+        over_time=tuple(series.rank for series in all_series if len(series.values) >= FEWEST_OVER_TIME),
+    )
 
 
 def _device(trace: Trace, episode: Episode, against: str) -> Straggler:

@@ -1,14 +1,15 @@
 """The comparison of `hops bench hetero16`: the search, the original's rule and built-ins, planned and under jitter."""
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hops.arrays import IntArray
+from hops.decode.decode import read
+from hops.decode.quantities import Count, Number, Several
 from hops.distributions import generator
 from hops.errors import UsageError
 from hops.program.program import Program
@@ -28,7 +29,25 @@ MEMORY = ("none", "p", "1f1b")
 SEEDS = (42, 43, 44)
 TIE = 1e-4  # gains below 0.01% either way are ties
 NS_PER_MS = 1e6
-COPIED = ("microbatches", "forward_ms", "input_backward_ms", "weight_backward_ms", "fused_backward_ms", "hop_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeteroTimes:
+    """What the file says of one pipeline, as far as a search needs it; lists have a value per stage."""
+
+    microbatches: Count
+    forward_ms: Several[Number]
+    input_backward_ms: Several[Number]
+    weight_backward_ms: Several[Number]
+    fused_backward_ms: Several[Number]
+    hop_ms: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeteroFile:
+    """The file: times by the name of their pipeline."""
+
+    pipelines: Mapping[str, HeteroTimes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +78,15 @@ def read_hetero16(path: Path, *, fused_is_sum: bool = False, memory: str = "none
     """
     if memory not in MEMORY:
         raise UsageError(f"memory must be one of {', '.join(MEMORY)}, but got {memory!r}")
-    try:
-        pipelines = json.loads(path.read_text(encoding="utf-8"))["pipelines"]
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: expected a JSON object with `pipelines`, name to times") from error
-    return [_hetero_profile(path, name, value, fused_is_sum, memory) for name, value in pipelines.items()]
+    file = read(HeteroFile, path, expected="JSON with `pipelines`, name to times", strict=False)
+    return [_hetero_profile(path, name, times, fused_is_sum, memory) for name, times in file.pipelines.items()]
 
 
-def _hetero_profile(path: Path, name: str, value: dict[str, Any], fused_is_sum: bool, memory: str) -> NamedProfile:
-    profile = {"name": name, **{key: value[key] for key in COPIED if key in value}}
-    stages = len(value["forward_ms"])
+def _hetero_profile(path: Path, name: str, times: HeteroTimes, fused_is_sum: bool, memory: str) -> NamedProfile:
+    profile: dict[str, Any] = {"name": name, **asdict(times)}
+    stages = len(times.forward_ms)
     if fused_is_sum:
-        both = zip(value["input_backward_ms"], value["weight_backward_ms"], strict=True)
+        both = zip(times.input_backward_ms, times.weight_backward_ms, strict=True)
         profile["fused_backward_ms"] = [i + w for i, w in both]
     limits = {"none": [None] * stages, "p": [2 * stages] * stages, "1f1b": [2 * (stages - s) for s in range(stages)]}
     profile["activation_bytes"], profile["kept_for_weight_bytes"] = [2] * stages, [1] * stages

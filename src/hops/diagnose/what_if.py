@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hops.build.build import build
 from hops.build.faults import build_inventory
 from hops.build.prepared import PreparedRun, checked
+from hops.build.setup import build
 from hops.errors import DoesNotFitError, SpecError, UnitError, UsageError
 from hops.faults.inventory import Inventory, targets
 from hops.faults.plan import FOREVER, NO_FAULTS, Fault, FaultKind, FaultPlan

@@ -61,7 +61,7 @@ class BlockingRun(ReferenceRun):
             self.order.take(rank)
             self.start(rank, action)
         else:
-            self._want(rank, iteration, self._key_of(action))
+            self._want(rank, iteration, self.order.lacks(iteration, rank, action))
 
     def emit(self, iteration: Iteration, action: Action, key: int) -> None:
         source, target = self._ends(action)
@@ -115,9 +115,6 @@ class BlockingRun(ReferenceRun):
     def _ends(self, action: Action) -> tuple[int, int]:
         """Sending and receiving rank of an action's output."""
         return self.wiring.shape.rank_of_stage[action.stage], self.wiring.target[action.stage][action.op]
-
-    def _key_of(self, action: Action) -> int:
-        return self.wiring.needs[action.stage][action.op] + action.microbatch
 
     def _source(self, key: int) -> int:
         """The rank that a message comes from."""

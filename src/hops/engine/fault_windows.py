@@ -1,6 +1,6 @@
 """A fault plan compiled for one run: how slow each rank is when, and each moment at which things break or return."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +68,7 @@ class FaultWindows:
         rank_pace, link_pace: by rank and by link; None: never slow.
         link_down: by link, its down windows (start, end), merged and in order.
         changes: (moment, what breaks or returns), in order of time.
+        horizon_ns: what happens later than this is not in here; FOREVER: everything is.
     """
 
     faults: Faults
@@ -77,17 +78,24 @@ class FaultWindows:
     link_pace: tuple[Pace | None, ...]
     link_down: tuple[tuple[tuple[int, int], ...], ...]
     changes: list[tuple[int, WindowEdge]] = field(repr=False)
+    horizon_ns: int
 
     @classmethod
-    def compile(cls, faults: Faults, num_ranks: int, network_links: Iterable[str]) -> "FaultWindows":
-        """Faults of devices and links that the run does not use are left out."""
+    def compile(
+        cls, faults: Faults, num_ranks: int, network_links: Iterable[str], *, until_ns: int = FOREVER
+    ) -> "FaultWindows":
+        """Faults that begin by `until_ns`, of devices and links that the run uses. A run may follow them until then.
+
+        Until then they are exact: a fault that begins later can only change what is later.
+        """
         devices = faults.devices or tuple(f"rank{rank}" for rank in range(num_ranks))
         crossed = faults.reduction_links or ((),) * num_ranks
         links = tuple(network_links)
         links += tuple(dict.fromkeys(name for names in crossed for name in names if name not in links))
         index = {name: number for number, name in enumerate(links)}
         of: dict[tuple[FaultKind, str], list[Fault]] = defaultdict(list)
-        for fault in faults.plan:
+        begun = faults.plan.begun_by(until_ns)
+        for fault in begun:
             of[fault.kind, fault.target].append(fault)
         rank_down = [_merged(of[FaultKind.STOP, device]) for device in devices]
         link_down = [_merged(of[FaultKind.LINK_DOWN, link]) for link in links]
@@ -109,7 +117,8 @@ class FaultWindows:
             rank_pace=tuple(_pace(_steps(of[FaultKind.SLOW, device])) for device in devices),
             link_pace=tuple(_pace([(time, 1 / factor) for time, factor in steps]) for steps in bandwidths),
             link_down=tuple(map(tuple, link_down)),
-            changes=sorted(item for item in changes.items() if item[0] < FOREVER),
+            changes=sorted(item for item in changes.items() if item[0] < FOREVER and item[0] <= until_ns),
+            horizon_ns=until_ns if len(begun) < len(faults.plan) else FOREVER,
         )
 
     def stops_at(self, time_ns: int, ranks: Iterable[int]) -> tuple[Fault, ...]:
@@ -145,13 +154,21 @@ def _numbered(windows: Iterable[Iterable[tuple[int, int]]]) -> Iterator[tuple[in
 
 
 def _steps(faults: Sequence[Fault]) -> list[tuple[int, float]]:
-    """The product of the factors of all faults that last, whenever it changes."""
-    moments = sorted({time for fault in faults for time in (fault.start_ns, fault.end_ns)})
-    return [
-        (time, prod((fault.factor for fault in faults if fault.start_ns <= time < fault.end_ns), start=1.0))
-        for time in moments
-        if time < FOREVER
-    ]
+    """The product of the factors of all faults that last, whenever it changes. `faults` are in the plan's order."""
+    edges = defaultdict[int, list[int]](list)
+    for number, fault in enumerate(faults):
+        edges[fault.start_ns].append(number)
+        edges[fault.end_ns].append(number)
+    steps, lasting = [], list[int]()  # numbers, ascending: products are rounded in the plan's order
+    for time in sorted(edges):
+        for number in edges[time]:
+            if faults[number].end_ns == time:
+                del lasting[bisect_left(lasting, number)]
+            else:
+                insort(lasting, number)
+        if time < FOREVER:
+            steps.append((time, prod((faults[number].factor for number in lasting), start=1.0)))
+    return steps
 
 
 def _pace(steps: Sequence[tuple[int, float]]) -> Pace | None:
@@ -169,9 +186,7 @@ def with_fault_rows(trace: Trace, disturbances: FaultWindows) -> Trace:
     numbers, first = np.unique(trace.iteration, return_index=True)  # rows are sorted by start
     rows: dict[str, list[int]] = {name: [] for name in COLUMNS}
     pairs_of_link = _pairs_of_links(trace, disturbances)
-    for fault in disturbances.faults.plan:
-        if fault.start_ns >= end:
-            continue
+    for fault in disturbances.faults.plan.begun_by(end - 1):
         started = int(np.searchsorted(trace.start_ns[first], fault.start_ns, side="right"))
         for rank, peer in _hit(fault, disturbances, pairs_of_link, trace.meta.num_ranks):
             row = {
@@ -206,7 +221,7 @@ def _hit(
 
 
 def _pairs_of_links(trace: Trace, disturbances: FaultWindows) -> dict[str, list[tuple[int, int]]]:
-    sent = trace.where(trace.peer >= 0)
+    sent = trace.where((trace.peer >= 0) & (trace.peer != trace.rank))  # pairs bear their own rank
     pairs = set(zip(sent.rank.tolist(), sent.peer.tolist(), strict=True))
     if np.any(trace.op == Op.TIED_REDUCE):
         first, last = trace.meta.rank_of_stage[0], trace.meta.rank_of_stage[-1]

@@ -8,21 +8,14 @@ global gradient norm, step, meet again, and start the next iteration together. O
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hops.cost.base import CostModel, StepCosts
-from hops.distributions import FloatArray, generator
+from hops.distributions import generator
 from hops.hardware.network import Network, Route
 from hops.program.action import Op
 from hops.program.wiring import Wiring
 from hops.trace.trace import Stream
-
-NANOSECONDS = 1_000_000_000
-
-
-def to_ns(seconds: FloatArray) -> NDArray[np.int64]:
-    """Seconds to the nearest nanosecond."""
-    return np.rint(seconds * NANOSECONDS).astype(np.int64)
+from hops.units import to_ns
 
 
 class Iteration:
@@ -71,7 +64,7 @@ def draw_delays(number: int, wiring: Wiring, network: Network, seed: int) -> lis
 def _draw_route(route: Route, count: int, key: tuple[int, int, int, int]) -> list[int]:
     """Latency in ns of `count` messages over a route, drawn for (seed, iteration, stage, op)."""
     if route.jitter is None and route.stall is None:
-        return [round(route.latency_s * NANOSECONDS)] * count
+        return [to_ns(route.latency_s)] * count
     seed, *indices = key
     seconds = np.full(count, route.latency_s)
     if route.jitter is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hops.engine.loop import Loop
 from hops.hardware.network import Network
+from hops.units import NS_PER_S
 
 _ROUNDING_NS = 1e-6  # a finish computed this close above a whole nanosecond is that nanosecond
 
@@ -34,13 +35,11 @@ class Links:
 
     def __init__(self, loop: Loop, network: Network) -> None:
         self._loop = loop
-        self._full_per_ns = [link.bandwidth / 1e9 for link in network.links]
+        self._full_per_ns = [link.bandwidth / NS_PER_S for link in network.links]
         self._per_ns = list(self._full_per_ns)  # what of it is left now
         self._on: list[list[_Transfer]] = [[] for _ in network.links]
-        self._shared = {
-            pair: tuple(index for index in route.links if isfinite(network.links[index].bandwidth))
-            for pair, route in network.routes.items()
-        }
+        self._network = network
+        self._shared: dict[tuple[int, int], tuple[int, ...]] = {}  # links of limited bandwidth, by pair in use
 
     def send(
         self, pair: tuple[int, int], num_bytes: int, delay_ns: int, handler: Callable[..., None], *arguments: Any
@@ -49,6 +48,10 @@ class Links:
 
         Returns what `cancel` takes; None: no bytes are on a link.
         """
+        if pair not in self._shared:
+            self._shared[pair] = tuple(
+                link for link in self._network.routes[pair].links if isfinite(self._full_per_ns[link])
+            )
         links = self._shared[pair]
         if num_bytes and links:
             transfer = _Transfer(links, num_bytes, (delay_ns, handler, arguments))
@@ -110,7 +113,7 @@ class Links:
 def transfer_ns(network: Network, pair: tuple[int, int], num_bytes: int) -> int:
     """How long a message that is alone on its links holds them."""
     finite = [
-        link.bandwidth / 1e9
+        link.bandwidth / NS_PER_S
         for index in network.routes[pair].links
         if isfinite((link := network.links[index]).bandwidth)
     ]

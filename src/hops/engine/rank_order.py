@@ -33,6 +33,10 @@ class RankOrder(ABC):
         """Whether all inputs of the action are there."""
 
     @abstractmethod
+    def lacks(self, iteration: Iteration, rank: int, action: Action) -> int:
+        """Key of what an action that cannot start (a pair: one of both) waits for."""
+
+    @abstractmethod
     def is_done(self, rank: int) -> bool:
         """Whether the rank has run all actions of its iteration."""
 
@@ -79,16 +83,19 @@ class FixedOrder(RankOrder):
         self._position[rank] += 1
 
     def can_start(self, iteration: Iteration, rank: int, action: Action) -> bool:
+        return self.lacks(iteration, rank, action) < 0
+
+    def lacks(self, iteration: Iteration, rank: int, action: Action) -> int:
         stage, op, microbatch = action
         base = self._needs[stage][op]
         if base >= 0 and not iteration.arrived[base + microbatch]:
-            return False
+            return base + microbatch
         position = self._position[rank]
         if position not in self._opens[rank]:
-            return True
+            return NONE
         stage, op, microbatch = self._ranks[rank][position + 1]
         base = self._needs[stage][op]
-        return base < 0 or bool(iteration.arrived[base + microbatch])
+        return base + microbatch if base >= 0 and not iteration.arrived[base + microbatch] else NONE
 
     def in_pair(self, rank: int) -> bool:
         return self._position[rank] - 1 in self._opens[rank]
@@ -234,6 +241,9 @@ class PolicyOrder(RankOrder):
 
     def can_start(self, iteration: Iteration, rank: int, action: Action) -> bool:
         return action in self.views[rank]._ready  # noqa: SLF001 (the fast form of `in ready()`)
+
+    def lacks(self, iteration: Iteration, rank: int, action: Action) -> int:
+        return self._wiring.needs[action.stage][action.op] + action.microbatch
 
     def is_done(self, rank: int) -> bool:
         view = self.views[rank]

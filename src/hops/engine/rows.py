@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
 from hops.engine.settings import RunSettings
-from hops.hardware.network import Network
+from hops.hardware.network import CrossedLinks, Network
 from hops.program.action import Op
 from hops.program.shape import Shape
 from hops.trace.trace import LinkMeta, Stream, Trace, TraceMeta
@@ -122,7 +122,6 @@ def _rank(codes: NDArray[np.int64], owner: NDArray[np.int32]) -> NDArray[np.int3
 def trace_meta(shape: Shape, network: Network, settings: RunSettings) -> TraceMeta:
     """The meta of a run's trace."""
     ranks = range(shape.num_ranks)
-    pairs = sorted((a, b) for a, b in network.routes if a in ranks and b in ranks)
     return TraceMeta(
         source="simulated",
         schedule=settings.schedule,
@@ -131,7 +130,7 @@ def trace_meta(shape: Shape, network: Network, settings: RunSettings) -> TraceMe
         devices=settings.devices or tuple(f"rank{rank}" for rank in ranks),
         hosts=settings.hosts or tuple(f"host{rank}" for rank in ranks),
         links=tuple(LinkMeta(name=link.name, bandwidth=link.bandwidth) for link in network.links),
-        routes={pair: network.routes[pair].links for pair in pairs},
+        routes=CrossedLinks(network, shape.num_ranks),
     )
 
 

@@ -15,6 +15,14 @@ class P2P(Enum):
     BLOCKING_FUSED = "blocking_fused"  # a send and the next receive are posted together, as Megatron-LM does
 
 
+class Engine(Enum):
+    """What carries a run out. Both give the same trace, in every column."""
+
+    AUTO = "auto"  # the reference for policies and while little was simulated, else the compiled one
+    REFERENCE = "reference"  # plain Python: starts at once, runs anything
+    COMPILED = "compiled"  # some twenty times as fast; programs only, needs numba, takes a moment to load
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """What breaks during a run.
@@ -47,7 +55,7 @@ class RunSettings:
         schedule: name for the trace.
         devices, hosts: names per rank for the trace; () names them by rank.
         faults: what breaks.
-        by_events: go from event to event even where the short way (hops.engine.quick) gives the same trace.
+        engine: what carries it out.
         on_iteration: called with the number of every finished iteration (progress).
     """
 
@@ -58,5 +66,5 @@ class RunSettings:
     devices: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     faults: Faults = NOTHING_BREAKS
-    by_events: bool = False
+    engine: Engine = Engine.AUTO
     on_iteration: Callable[[int], None] | None = None

@@ -4,17 +4,19 @@ from dataclasses import replace
 
 from hops.cost.base import CostModel
 from hops.engine.blocking import BlockingRun
+from hops.engine.choice import check_policy, is_compiled_worth_it
+from hops.engine.compiled_run import run_compiled
 from hops.engine.disturbed import Disturbed, DisturbedBlockingRun, DisturbedOverlappedRun
 from hops.engine.overlapped import OverlappedRun
-from hops.engine.quick import quick_rows
 from hops.engine.rank_order import FixedOrder, PolicyOrder, RankOrder
-from hops.engine.rows import MAX_MICROBATCHES, MAX_STAGES, message_sizes, trace_meta
+from hops.engine.rows import MAX_MICROBATCHES, MAX_STAGES
 from hops.engine.run import ReferenceRun
 from hops.engine.settings import P2P, RunSettings
 from hops.engine.stopped_run import StoppedRun
+from hops.engine.tables import Inputs
 from hops.errors import UsageError
 from hops.hardware.network import Network
-from hops.program.lowering import check
+from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.program.wiring import Wiring, wire
@@ -34,15 +36,15 @@ _KINDS: dict[tuple[bool, bool], type[ReferenceRun]] = {  # (messages overlap, so
 def run_program(program: Program, costs: CostModel, network: Network, settings: RunSettings | None = None) -> Trace:
     """Simulate a program, which is checked first.
 
-    What faults (in the settings) hit is done again once it is repaired. Raises StalledError if ranks end up waiting for
-    each other, or for what is never repaired; JobFailedError if a link is down for longer than the transport waits.
+    What faults (in the settings) hit is done again once it is repaired. Raises ProgramError if the program cannot run;
+    StalledError if ranks end up waiting for each other, or for what is never repaired; JobFailedError if a link is down
+    for longer than the transport waits.
     """
-    settings = settings or RunSettings()
-    check(program)
-    if settings.p2p is P2P.OVERLAPPED and not settings.faults.plan and not settings.by_events:
-        rows = quick_rows(program, _wire(program.shape, costs), costs, network, settings)
-        if rows is not None:
-            return rows.trace(trace_meta(program.shape, network, settings), message_sizes(costs))
+    settings, low = settings or RunSettings(), lower(program)
+    if is_compiled_worth_it(program, settings):
+        done = run_compiled(Inputs(program, low, costs, network, settings), until_stop=False)
+        if done is not None:
+            return done.trace
     return with_pairs(_of_program(program, costs, network, settings).run(), program)
 
 
@@ -64,7 +66,11 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
     """
     if not settings.faults.plan:
         return StoppedRun(trace=run_program(program, costs, network, settings))
-    check(program)
+    low = lower(program)
+    if is_compiled_worth_it(program, settings):
+        done = run_compiled(Inputs(program, low, costs, network, settings), until_stop=True)
+        if done is not None:
+            return done
     stopped = _to_first_stop(_of_program(program, costs, network, settings))
     return replace(stopped, trace=with_pairs(stopped.trace, program))
 
@@ -91,6 +97,7 @@ def _of_program(program: Program, costs: CostModel, network: Network, settings: 
 def _of_policy(
     scheduler: Scheduler, profile: StageCosts, costs: CostModel, network: Network, settings: RunSettings
 ) -> ReferenceRun:
+    check_policy(settings)
     scheduler.configure(profile)
     wiring = _wire(profile.shape, costs)
     order = PolicyOrder(scheduler, wiring)

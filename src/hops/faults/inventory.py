@@ -21,6 +21,7 @@ class TargetKind(StrEnum):
     NICS = "nics"
     LINKS = "links"
     GROUPS = "groups"
+    JOB = "job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,10 @@ class Site:
     @property
     def cause(self) -> str:
         """For reports, such as `host node3`."""
-        return f"{self.family.removesuffix('s')} {self.name}"
+        return "job" if self.family is TargetKind.JOB else f"{self.family.removesuffix('s')} {self.name}"
+
+
+THE_JOB = Site(name="job", number=0, family=TargetKind.JOB)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,7 @@ class Inventory:
             TargetKind.NICS: self._nics,
             TargetKind.LINKS: self._links,
             TargetKind.GROUPS: self._groups,
+            TargetKind.JOB: self._job,
         }
         wanted = set(kinds)
         return tuple(
@@ -105,10 +110,10 @@ class Inventory:
 
     @cached_property
     def _bare(self) -> dict[str, Site]:
-        """Everything but groups, by name."""
+        """Everything but groups and the job, by name."""
         found: dict[str, Site] = {}
         for family in TargetKind:
-            if family is not TargetKind.GROUPS:
+            if family not in (TargetKind.GROUPS, TargetKind.JOB):
                 for site in self.sites(family):
                     found.setdefault(site.name, site)
         return found
@@ -149,6 +154,9 @@ class Inventory:
     def _groups(self) -> list[Site]:
         return [self._group(number, name) for number, name in enumerate(self.groups)]
 
+    def _job(self) -> list[Site]:
+        return [THE_JOB]
+
     def _group(self, number: int, name: str) -> Site:
         members = [self._found(member, list(self._bare)) for member in self.groups[name]]
         return Site(
@@ -162,6 +170,12 @@ class Inventory:
 
 def targets(site: Site, kind: FaultKind) -> tuple[str, ...]:
     """What a fault of this kind hits of a site. Raises UsageError if there is nothing."""
+    if kind.of_job:
+        if site.family is not TargetKind.JOB:
+            raise UsageError(f"a fault of kind {kind} happens to the whole job, but got {site.cause}; write on: job")
+        return (site.name,)
+    if site.family is TargetKind.JOB:
+        raise UsageError(f"a fault of kind {kind} cannot happen to the job; name devices, hosts or links")
     found = site.links if kind.of_link else site.devices
     if not found:
         what = "link" if kind.of_link else "device"

@@ -1,4 +1,4 @@
-"""Published failure rates of real clusters, each with its source; how long a repair takes none of them says."""
+"""Published rates of what goes wrong in real clusters and jobs, each with its source; how long it lasts none says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,6 +129,53 @@ PRESETS: Mapping[str, Preset] = {
                 kind=FaultKind.STOP,
                 family=TargetKind.DEVICES,
                 mean_s=_mean_s(days=7, members=384, failures=1.5),
+            ),
+        ),
+    ),
+    "llama3-planned": Preset(
+        title="Llama 3 405B: maintenance and changes by operators",
+        source=(
+            "The Llama 3 Herd of Models, arXiv 2407.21783, section 3.3.4: 466 interruptions in 54 days, of which 47 "
+            "were planned (firmware upgrades, changes of configuration or data by operators)"
+        ),
+        parts=(
+            Rate(
+                what="planned",
+                kind=FaultKind.PLANNED_STOP,
+                family=TargetKind.JOB,
+                mean_s=_mean_s(days=54, members=1, failures=47),
+            ),
+        ),
+    ),
+    "opt-175b-manual": Preset(
+        title="OPT-175B: restarts by hand",
+        source=(
+            "OPT: Open Pre-trained Transformer Language Models, arXiv 2205.01068, section 2.5: at least 35 manual "
+            "restarts in 2 months (61 days), besides those that were automatic; each is taken as a job that stands "
+            "still until a person acts"
+        ),
+        parts=(
+            Rate(
+                what="manual",
+                kind=FaultKind.HANG,
+                family=TargetKind.JOB,
+                mean_s=_mean_s(days=61, members=1, failures=35),
+            ),
+        ),
+    ),
+    "palm-spikes": Preset(
+        title="PaLM 540B: loss spikes",
+        source=(
+            "PaLM: Scaling Language Modeling with Pathways, arXiv 2204.02311, section 5.1: about 20 loss spikes in "
+            "the training of the largest model, each answered by a restart from a checkpoint about 100 steps before "
+            "it; over 1,536 hours (1,200 on 6,144 and 336 on 3,072 chips, as its appendix on compute says)"
+        ),
+        parts=(
+            Rate(
+                what="spike",
+                kind=FaultKind.ROLL_BACK,
+                family=TargetKind.JOB,
+                mean_s=_mean_s(days=64, members=1, failures=20),
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 
 from hops.fleet.checkpoint_sweep import IntervalSweep, sweep_intervals
 from hops.fleet.fleet import Fleet, FleetFault, FleetPlan
-from hops.fleet.result import GoodputSummary, summarize_lives
+from hops.fleet.result import GoodputSummary, summarize_study
 from hops.fleet.study import Study, fleet_of, prepare
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
@@ -18,6 +18,6 @@ __all__ = [
     "Trajectory",
     "fleet_of",
     "prepare",
-    "summarize_lives",
+    "summarize_study",
     "sweep_intervals",
 ]

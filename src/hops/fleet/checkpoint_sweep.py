@@ -9,7 +9,7 @@ from hops.distributions import FloatArray
 from hops.errors import UsageError
 from hops.fleet.recovery_times import daly_interval, young_interval
 from hops.fleet.study import Study
-from hops.units import NS_PER_S
+from hops.units import NS_PER_S, to_ns
 
 POINTS = 15
 SPAN = 4.0  # from the optimum in theory over this, to it times this
@@ -17,7 +17,7 @@ SPAN = 4.0  # from the optimum in theory over this, to it times this
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalPoint:
-    """Mean goodput of the lives at one interval, and its standard error (None for one life)."""
+    """Mean goodput over the seeds at one interval, and its standard error (None for one seed)."""
 
     interval_s: float
     goodput: float
@@ -46,7 +46,7 @@ class IntervalSweep:
 def sweep_intervals(
     study: Study, *, points: int = POINTS, on_point: Callable[[int], None] | None = None
 ) -> IntervalSweep:
-    """Live all lives at `points` intervals, evenly spaced in their logarithm.
+    """Simulate all seeds at `points` intervals, evenly spaced in their logarithm.
 
     Raises UsageError if nothing ever stops or checkpoints cost nothing, for then there is nothing to weigh.
     """
@@ -66,7 +66,7 @@ def sweep_intervals(
     intervals = np.geomspace(min(young_s, highest) / SPAN, highest, points)
     found = []
     for number, interval_s in enumerate(intervals.tolist()):
-        goodputs = np.asarray([story.goodput for story in study.every(round(interval_s * NS_PER_S)).lives()])
+        goodputs = np.asarray([each.goodput for each in study.every(to_ns(interval_s)).trajectories()])
         error = float(goodputs.std(ddof=1) / np.sqrt(len(goodputs))) if len(goodputs) > 1 else None
         found.append(IntervalPoint(interval_s=interval_s, goodput=float(goodputs.mean()), error=error))
         if on_point is not None:

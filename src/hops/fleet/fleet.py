@@ -1,13 +1,12 @@
 """The fleet: every copy of the pipeline on its own devices, and what breaks in which copy when."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hops.build.build import Setup
-from hops.build.faults import build_inventory, build_plan
+from hops.build.faults import build_inventory, build_plan, fault_sources
+from hops.build.setup import Setup
+from hops.faults.draw import draw_plans
 from hops.faults.plan import Fault, FaultKind, FaultPlan
-from hops.spec.failure_targets import name_of
-from hops.spec.spec import Spec
 from hops.units import NS_PER_S
 
 
@@ -50,7 +49,9 @@ class Fleet:
         return self.replicas * len(self.devices)
 
     def concerns(self, fault: Fault) -> bool:
-        """Whether it breaks something that a copy uses."""
+        """Whether it breaks something that a copy uses, or hits the job as a whole."""
+        if fault.kind.of_job:
+            return True
         if fault.kind in (FaultKind.STOP, FaultKind.SLOW):
             return fault.target in self.devices
         return fault.target in self.links
@@ -91,22 +92,17 @@ class FleetPlan:
 def draw_fleet(setup: Setup, seed: int, horizon_ns: int) -> FleetPlan:
     """What breaks in all copies before the horizon.
 
-    The first copy draws what `hops run` draws, and what traces and plans state befalls it; the others draw under names
-    of their own, so that another number of copies moves nothing. Raises UsageError as `hops run` does.
+    The first copy draws what `hops run` draws, and what traces and plans state befalls it, and the job; the others draw
+    under names of their own, so that another number of copies moves nothing. Raises UsageError as `hops run` does.
     """
-    first = _until(setup.spec, horizon_ns)
-    inventory = build_inventory(first, setup.network)
-    copies = range(setup.spec.optimizer.data_parallel)
-    specs = (first if copy == 0 else _of_copy(first, copy) for copy in copies)
-    return FleetPlan.of(build_plan(spec, inventory, seed=seed) for spec in specs)
-
-
-def _until(spec: Spec, horizon_ns: int) -> Spec:
-    failure = spec.failure.model_copy(update={"horizon": horizon_ns / NS_PER_S})
-    return spec.model_copy(update={"failure": failure})
-
-
-def _of_copy(spec: Spec, copy: int) -> Spec:
-    models = tuple(entry.model_copy(update={"name": f"copy {copy} {name_of(entry)}"}) for entry in spec.failure.models)
-    failure = spec.failure.model_copy(update={"models": models, "trace": None, "plan": None})
-    return spec.model_copy(update={"failure": failure})
+    failure = setup.spec.failure.model_copy(update={"horizon": horizon_ns / NS_PER_S})
+    spec = setup.spec.model_copy(update={"failure": failure})
+    inventory = build_inventory(spec, setup.network)
+    first = build_plan(spec, inventory, seed=seed)
+    sources = fault_sources(spec, inventory) if failure.enabled else ()
+    of_copies = [source for source in sources if not source.kind.of_job]
+    others = [
+        [replace(source, name=f"copy {copy} {source.name}") for source in of_copies]
+        for copy in range(1, spec.optimizer.data_parallel)
+    ]
+    return FleetPlan.of([first, *draw_plans(others, seed, failure.horizon)])

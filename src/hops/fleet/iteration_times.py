@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from statistics import NormalDist
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from hops.build.prepared import PreparedRun, length_ns
 from hops.faults.plan import FOREVER, NO_FAULTS, Fault, FaultKind, FaultPlan
 from hops.fleet.recovery.base import PLAIN, Variant
+from hops.units import NS_PER_S
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,10 +31,12 @@ class IterationTimes:
     Attributes:
         mean_ns: of the samples.
         quantiles_ns: at the probabilities 1 - exp(-knot).
+        steady: whether all iterations take the same time.
     """
 
     mean_ns: float
     quantiles_ns: Floats
+    steady: bool
 
     @classmethod
     def of(cls, samples_ns: Ints) -> "IterationTimes":
@@ -43,30 +47,33 @@ class IterationTimes:
         inner = np.interp(probabilities, (np.arange(size) + 0.5) / size, ordered)
         deviation = float(ordered.std(ddof=1)) if size > 1 else 0.0
         if deviation == 0.0:
-            return cls(float(ordered[0]), inner)
+            return cls(float(ordered[0]), inner, steady=True)
         last = 1 - 0.5 / size
         beyond = probabilities > last
         normal = NormalDist()
         scores = np.asarray([-normal.inv_cdf(float(np.exp(-knot))) for knot in _KNOTS[beyond]])
         inner[beyond] = ordered[-1] + deviation * (scores - normal.inv_cdf(last))
-        return cls(float(ordered.mean()), inner)
-
-    @property
-    def steady(self) -> bool:
-        """Whether all iterations take the same time."""
-        return bool(self.quantiles_ns[0] == self.quantiles_ns[-1])
+        return cls(float(ordered.mean()), inner, steady=False)
 
     def longer(self, factor: float) -> "IterationTimes":
         """The same shape, every time `factor` times as long."""
-        return IterationTimes(self.mean_ns * factor, self.quantiles_ns * factor)
+        return IterationTimes(self.mean_ns * factor, self.quantiles_ns * factor, self.steady)
 
     def slowest(self, uniforms: Floats, count: int) -> Floats:
         """Iteration times of the slowest of `count` pipelines, one per uniform draw from (0, 1)."""
+        return self.at(slowest_knots(uniforms, count))
+
+    def at(self, knots: Floats) -> Floats:
+        """The quantiles at the probabilities 1 - exp(-knot)."""
         if self.steady:
-            return np.full(len(uniforms), self.mean_ns)
-        knots = -np.log(-np.expm1(np.log(uniforms) / count))
+            return np.full(knots.shape, self.mean_ns)
         found: Floats = np.interp(knots, _KNOTS, self.quantiles_ns)
         return found
+
+
+def slowest_knots(uniforms: Floats, count: int | Floats) -> Floats:
+    """Where among the quantiles of one pipeline the slowest of `count` lies, for uniform draws from (0, 1)."""
+    return np.asarray(-np.log(-np.expm1(np.log(uniforms) / count)))
 
 
 Condition = tuple[Variant, tuple[Fault, ...]]
@@ -93,6 +100,57 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTimes:
+    """Iteration times of the whole fleet under one condition: the slowest copy decides.
+
+    Attributes:
+        counts: copies in each group of like ones; last, those that do not run, if any.
+        groups: of every group that runs, the times of one copy as it is, and with nothing slow.
+        planned: times of one copy as planned.
+    """
+
+    counts: tuple[int, ...]
+    groups: tuple[tuple[IterationTimes, IterationTimes], ...]
+    planned: IterationTimes
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean of one copy of the slowest group."""
+        return max(as_is.mean_ns for as_is, _ in self.groups)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Draws:
+        """`count` iterations.
+
+        Every group draws its slowest copy; the same draw says how long it would have taken without faults, and as
+        planned. Copies that do not run would have run as planned.
+        """
+        uniforms = 1.0 - rng.random((len(self.counts), count))  # not 0
+        np.minimum(uniforms, 1 - 2.0**-53, out=uniforms)
+        knots = slowest_knots(uniforms, np.asarray(self.counts, dtype=np.float64)[:, None])
+        planned_rows = self.planned.at(knots)
+        sound_rows = [
+            row if sound is self.planned else sound.at(where)
+            for row, where, (_, sound) in zip(planned_rows, knots, self.groups, strict=False)
+        ]
+        rows = [
+            row if as_is is sound else as_is.at(where)
+            for row, where, (as_is, sound) in zip(sound_rows, knots, self.groups, strict=False)
+        ]
+        planned = planned_rows.max(axis=0, initial=0.0)
+        whole = len(rows) == len(knots) and all(sound is self.planned for _, sound in self.groups)
+        return Draws(
+            actual=_largest(rows, count),
+            unslowed=planned if whole else _largest(sound_rows, count),
+            planned=planned,
+        )
+
+
+def _largest(rows: Sequence[Floats], count: int) -> Floats:
+    """The largest of each column; 0 without rows."""
+    return reduce(np.maximum, rows) if rows else np.zeros(count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
     """One iteration of one copy in which something changes, and the same iteration without faults, in ns.
 
@@ -111,12 +169,13 @@ class IterationTimeTable:
     def __init__(self, pipeline_of: Callable[[Variant], PreparedRun | None], *, samples: int, seed: int) -> None:
         self._pipeline_of, self._samples, self._seed = pipeline_of, samples, seed
         self._spreads: dict[Condition, IterationTimes] = {}
+        self._few_sound_ns: dict[Variant, int] = {}  # `FEWER` iterations without faults
 
     def seconds(self, variant: Variant) -> float | None:
         """Mean iteration time without faults; None if such a pipeline cannot run."""
         if self._pipeline_of(variant) is None:
             return None
-        return self.spread(variant).mean_ns / 1e9
+        return self.spread(variant).mean_ns / NS_PER_S
 
     def spread(self, variant: Variant = PLAIN, faults: tuple[Fault, ...] = ()) -> IterationTimes:
         """Iteration times while these faults (`conditions`) last.
@@ -132,32 +191,23 @@ class IterationTimeTable:
                 self._spreads[key] = IterationTimes.of(self._lengths(variant, 1, faults))
             else:
                 few = min(FEWER, self._samples)
-                ratio = self._lengths(variant, few, faults).sum() / self._lengths(variant, few).sum()
-                self._spreads[key] = self.spread(variant).longer(float(ratio))
+                if variant not in self._few_sound_ns:
+                    self._few_sound_ns[variant] = int(self._lengths(variant, few).sum())
+                ratio = int(self._lengths(variant, few, faults).sum()) / self._few_sound_ns[variant]
+                self._spreads[key] = self.spread(variant).longer(ratio)
         return self._spreads[key]
 
     def _lengths(self, variant: Variant, samples: int, faults: tuple[Fault, ...] = ()) -> Ints:
         return self._pipeline(variant).lengths_ns(samples, self._seed, FaultPlan(faults=faults))
 
-    def draw(self, groups: Sequence[LikeCopies], count: int, missing: int, rng: np.random.Generator) -> Draws:
-        """`count` iterations of the fleet: the slowest copy decides.
-
-        Every group draws its slowest copy; the same draw says how long it would have taken without faults, and in the
-        spec's pipeline. `missing` copies do not run; as planned, they would.
-        """
-        actual, unslowed, planned = np.zeros(count), np.zeros(count), np.zeros(count)
-        for group in groups:
-            uniforms = 1.0 - rng.random(count)  # not 0
-            np.minimum(uniforms, 1 - 2.0**-53, out=uniforms)
-            clean = self.spread(group.variant).slowest(uniforms, group.count)
-            slow = self.spread(group.variant, group.faults).slowest(uniforms, group.count) if group.faults else clean
-            as_planned = clean if group.variant == PLAIN else self.spread().slowest(uniforms, group.count)
-            np.maximum(actual, slow, out=actual)
-            np.maximum(unslowed, clean, out=unslowed)
-            np.maximum(planned, as_planned, out=planned)
-        if missing:
-            np.maximum(planned, self.spread().slowest(1.0 - rng.random(count), missing), out=planned)
-        return Draws(actual=actual, unslowed=unslowed, planned=planned)
+    def of_fleet(self, groups: Sequence[LikeCopies], missing: int) -> FleetTimes:
+        """Iteration times of copies that are alike within each group; `missing` copies do not run."""
+        counts = [group.count for group in groups]
+        return FleetTimes(
+            counts=(*counts, missing) if missing else tuple(counts),
+            groups=tuple((self.spread(each.variant, each.faults), self.spread(each.variant)) for each in groups),
+            planned=self.spread(),
+        )
 
     def touched(self, variant: Variant, faults: Sequence[Fault], number: int) -> Touched:
         """The iteration of one copy that starts at time 0 of these faults. `number` gives it draws of its own."""

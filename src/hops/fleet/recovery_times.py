@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import exp, expm1, inf, sqrt
 from typing import Literal
 
-from hops.build.build import Setup
+from hops.build.setup import Setup
 from hops.errors import UsageError
 from hops.spec.failure import RecoverySection
 from hops.units import NS_PER_S, to_ns

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hops.fleet.recovery.base import RECOVERIES
 from hops.fleet.recovery_times import RULES
 from hops.fleet.study import Study
 from hops.fleet.time_use import LOSSES, TimeUse
@@ -22,7 +23,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcrossSeeds:
-    """Mean over the lives, standard deviation (None for one life), lowest and highest."""
+    """Mean over the seeds, standard deviation (None for one seed), lowest and highest."""
 
     mean: float
     std: float | None
@@ -39,7 +40,7 @@ class AcrossSeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultCounts:
-    """Means over the lives: faults of things in use, by kind; interruptions of training; iterations lost, by cause."""
+    """Means over the seeds: faults of things in use, by kind; interruptions of training; iterations lost, by cause."""
 
     total: float
     by_kind: dict[str, float]
@@ -76,7 +77,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDowntime:
-    """One device: mean seconds per life for which it was down."""
+    """One device: mean seconds per seed for which it was down."""
 
     replica: int
     device: str
@@ -85,7 +86,7 @@ class DeviceDowntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downtime:
-    """Seconds, means over the lives. `per_device_s`: over all devices in use; `longest`: the worst, at most 20."""
+    """Seconds, means over the seeds. `per_device_s`: over all devices in use; `longest`: the worst, at most 20."""
 
     total_s: float
     per_device_s: float
@@ -94,8 +95,8 @@ class Downtime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LifeFigures:
-    """One life."""
+class TrajectoryFigures:
+    """One seed."""
 
     seed: int
     goodput: float
@@ -107,7 +108,7 @@ class LifeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoodputSummary:
-    """Everything that is said about a study. All figures are means over its lives unless said otherwise.
+    """Everything that is said about a study. All figures are means over its seeds unless said otherwise.
 
     Attributes:
         goodput: share of the time in which iterations that were kept ran at the pace without any fault.
@@ -138,7 +139,7 @@ class GoodputSummary:
     checkpoint: CheckpointFigures
     cost: Cost
     downtime: Downtime
-    lives: tuple[LifeFigures, ...]
+    lives: tuple[TrajectoryFigures, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dicts and lists of numbers, text and None."""
@@ -146,21 +147,21 @@ class GoodputSummary:
         return plain
 
 
-def summarize_lives(study: Study, stories: Sequence[Trajectory]) -> GoodputSummary:
-    """The figures of a study from its lives."""
+def summarize_study(study: Study, trajectories: Sequence[Trajectory]) -> GoodputSummary:
+    """The figures of a study from its trajectories."""
     wall_s = study.horizon_ns / NS_PER_S
-    goodput = AcrossSeeds.of([story.goodput for story in stories])
-    effective = AcrossSeeds.of([story.effective_training_time_ratio for story in stories])
-    iterations = _mean([story.iterations for story in stories])
+    goodput = AcrossSeeds.of([trajectory.goodput for trajectory in trajectories])
+    effective = AcrossSeeds.of([trajectory.effective_training_time_ratio for trajectory in trajectories])
+    iterations = _mean([trajectory.iterations for trajectory in trajectories])
     tokens = _tokens_per_iteration(study)
-    iteration_ns = float(study.paces.spread().slowest(_EVEN, study.fleet.replicas).mean())
-    spares = study.times.spares if study.policy == "spare" else 0
+    iteration_ns = float(study.table.spread().slowest(_EVEN, study.fleet.replicas).mean())
+    spares = study.times.spares if RECOVERIES.get(study.policy.name).keeps_spares else 0
     tokens_per_s = None if tokens is None else tokens * iterations / wall_s
     return GoodputSummary(
         format=FORMAT,
-        policy=study.policy,
+        policy=study.policy.name,
         days=wall_s / 86_400,
-        seeds=len(stories),
+        seeds=len(trajectories),
         devices=study.fleet.size,
         spares=spares,
         replicas=study.fleet.replicas,
@@ -169,25 +170,25 @@ def summarize_lives(study: Study, stories: Sequence[Trajectory]) -> GoodputSumma
         goodput_spread=goodput,
         effective_training_time_ratio_spread=effective,
         wall_s=wall_s,
-        productive_s=_mean_s(stories, TimeUse.PRODUCTIVE),
-        lost_s_by_cause={cause.value: _mean_s(stories, cause) for cause in LOSSES},
-        faults=_faults(stories, wall_s),
+        productive_s=_mean_s(trajectories, TimeUse.PRODUCTIVE),
+        lost_s_by_cause={cause.value: _mean_s(trajectories, cause) for cause in LOSSES},
+        faults=_faults(trajectories, wall_s),
         iterations=iterations,
         iteration_ms=iteration_ns / 1e6,
         tokens_per_s=tokens_per_s,
         checkpoint=_checkpoint(study),
         cost=_cost(study, spares, wall_s, tokens_per_s, None if tokens is None else tokens / iteration_ns * NS_PER_S),
-        downtime=_downtime(study, stories),
+        downtime=_downtime(study, trajectories),
         lives=tuple(
-            LifeFigures(
+            TrajectoryFigures(
                 seed=seed,
-                goodput=story.goodput,
-                effective_training_time_ratio=story.effective_training_time_ratio,
-                iterations=story.iterations,
-                interruptions=story.interruptions,
-                touched_iterations=story.touched_iterations,
+                goodput=trajectory.goodput,
+                effective_training_time_ratio=trajectory.effective_training_time_ratio,
+                iterations=trajectory.iterations,
+                interruptions=trajectory.interruptions,
+                touched_iterations=trajectory.touched_iterations,
             )
-            for seed, story in zip(study.seeds, stories, strict=True)
+            for seed, trajectory in zip(study.seeds, trajectories, strict=True)
         ),
     )
 
@@ -199,8 +200,8 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _mean_s(stories: Sequence[Trajectory], cause: TimeUse) -> float:
-    return _mean([story.spent_ns[cause] for story in stories]) / NS_PER_S
+def _mean_s(trajectories: Sequence[Trajectory], cause: TimeUse) -> float:
+    return _mean([trajectory.spent_ns[cause] for trajectory in trajectories]) / NS_PER_S
 
 
 def _tokens_per_iteration(study: Study) -> int | None:
@@ -208,14 +209,14 @@ def _tokens_per_iteration(study: Study) -> int | None:
     return None if size is None else size * study.fleet.microbatches * study.fleet.replicas
 
 
-def _faults(stories: Sequence[Trajectory], wall_s: float) -> FaultCounts:
+def _faults(trajectories: Sequence[Trajectory], wall_s: float) -> FaultCounts:
     kinds: Counter[str] = Counter()
     causes: Counter[str] = Counter()
-    for story in stories:
-        kinds.update({kind.value: count for kind, count in story.faults.items()})
-        causes.update(story.lost_iterations)
-    size = len(stories)
-    interruptions = _mean([story.interruptions for story in stories])
+    for trajectory in trajectories:
+        kinds.update({kind.value: count for kind, count in trajectory.faults.items()})
+        causes.update(trajectory.lost_iterations)
+    size = len(trajectories)
+    interruptions = _mean([trajectory.interruptions for trajectory in trajectories])
     return FaultCounts(
         total=kinds.total() / size,
         by_kind={kind: count / size for kind, count in sorted(kinds.items())},
@@ -257,17 +258,17 @@ def _cost(study: Study, spares: int, wall_s: float, kept: float | None, best: fl
     )
 
 
-def _downtime(study: Study, stories: Sequence[Trajectory]) -> Downtime:
+def _downtime(study: Study, trajectories: Sequence[Trajectory]) -> Downtime:
     down: Counter[tuple[int, int]] = Counter()
-    for story in stories:
-        down.update({(unit.replica, unit.device): length for unit, length in story.downtime_ns.items()})
-    scale = len(stories) * NS_PER_S
+    for trajectory in trajectories:
+        down.update({(unit.replica, unit.device): length for unit, length in trajectory.downtime_ns.items()})
+    scale = len(trajectories) * NS_PER_S
     worst = sorted(down.items(), key=lambda item: (-item[1], item[0]))[:MOST_DEVICES]
     total_s = down.total() / scale
     return Downtime(
         total_s=total_s,
         per_device_s=total_s / study.fleet.size,
-        devices_hit=_mean([len(story.downtime_ns) for story in stories]),
+        devices_hit=_mean([len(trajectory.downtime_ns) for trajectory in trajectories]),
         longest=tuple(
             DeviceDowntime(replica=copy, device=study.fleet.devices[place], down_s=length / scale)
             for (copy, place), length in worst

@@ -1,23 +1,24 @@
-"""Many lives of one spec, one per seed: what its fleet delivers on average, and how much that varies."""
+"""A spec simulated many times, once per seed: what its fleet delivers on average, and how much that varies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from hops.build.build import Setup
 from hops.build.prepared import is_steady
+from hops.build.setup import Setup
 from hops.distributions import generator
 from hops.errors import DoesNotFitError, UsageError
 from hops.faults.plan import FaultKind
 from hops.fleet.fleet import Fleet, FleetPlan, draw_fleet
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
-from hops.fleet.recovery.base import RECOVERIES, Variant
+from hops.fleet.recovery.base import RECOVERIES, RecoveryPolicy, Variant
 from hops.fleet.recovery_times import RecoveryTimes, recovery_times
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines, Replanner, rebalanced
-from hops.spec.failure import RecoverySection
-from hops.units import NS_PER_S, format_time
+from hops.registry import made
+from hops.spec.failure import PolicyChoice, RecoverySection
+from hops.units import NS_PER_S, format_time, to_ns
 
 SAMPLES = 64  # iterations simulated per condition, where anything is drawn
 Drawer = Callable[[Setup, int, int], FleetPlan]  # run, seed, horizon in ns
@@ -25,7 +26,7 @@ Drawer = Callable[[Setup, int, int], FleetPlan]  # run, seed, horizon in ns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """What all lives share: the fleet, what recovery costs, how long iterations take, the plan of every seed.
+    """What all seeds share: the fleet, what recovery costs, how long iterations take, the plan of every seed.
 
     Attributes:
         mtbf_s: mean time between stops of anything in use, over all plans; infinite if nothing stops.
@@ -34,40 +35,47 @@ class Study:
     setup: Setup
     fleet: Fleet
     times: RecoveryTimes
-    policy: str
-    paces: IterationTimeTable
+    policy: PolicyChoice
+    table: IterationTimeTable
     plans: tuple[FleetPlan, ...]
     seeds: tuple[int, ...]
     horizon_ns: int
     mtbf_s: float
 
-    def lives(self, on_life: Callable[[int], None] | None = None) -> tuple[Trajectory, ...]:
-        """One life per seed. `on_life` is called with the number of each that has ended."""
-        stories = []
+    def trajectories(self, on_end: Callable[[int], None] | None = None) -> tuple[Trajectory, ...]:
+        """One training run per seed. `on_end` is called with the number of each that has ended."""
+        found = []
         for number, (seed, plan) in enumerate(zip(self.seeds, self.plans, strict=True)):
-            policy = RECOVERIES.get(self.policy)(self.times, self.fleet, self.paces.seconds)
-            life = FleetMachine(
-                policy,
-                self.paces,
-                plan,
-                self.times,
-                self.fleet,
-                horizon_ns=self.horizon_ns,
-                rng=generator(seed, "goodput"),
+            found.append(
+                simulate_fleet(
+                    self.recovery(),
+                    self.table,
+                    plan,
+                    self.times,
+                    self.fleet,
+                    horizon_ns=self.horizon_ns,
+                    rng=generator(seed, "goodput"),
+                )
             )
-            stories.append(life.run())
-            if on_life is not None:
-                on_life(number)
-        return tuple(stories)
+            if on_end is not None:
+                on_end(number)
+        return tuple(found)
+
+    def recovery(self) -> RecoveryPolicy:
+        """The policy, made anew. Raises UsageError for a name or parameters that there are not."""
+        given = (self.times, self.fleet, self.table.seconds)
+        return made(RECOVERIES, self.policy.name, given, self.policy.parameters)
 
     def every(self, interval_ns: int) -> "Study":
         """The same with another checkpoint interval."""
         return replace(self, times=self.times.every(interval_ns))
 
     def under(self, policy: str) -> "Study":
-        """The same under another recovery policy. Raises UsageError for an unknown one."""
+        """The same under another recovery policy, with its defaults. Raises UsageError for an unknown one."""
+        if policy == self.policy.name:
+            return self
         RECOVERIES.get(policy)
-        return replace(self, policy=policy)
+        return replace(self, policy=PolicyChoice(name=policy))
 
 
 def prepare(
@@ -85,8 +93,8 @@ def prepare(
     Args:
         setup: the run.
         recovery: section of the spec.
-        days: how long every life lasts.
-        seeds: number of lives; the first has the spec's own seed.
+        days: how long each seed trains.
+        seeds: how many; the first is the spec's own.
         draw: gives the plan of a seed.
         samples: iterations simulated per condition, if anything in the spec is drawn (one otherwise).
         replan: the spec for a pipeline on fewer devices, for the policy `replan`.
@@ -95,8 +103,8 @@ def prepare(
     """
     _check_numbers(days, seeds, samples)
     _check_peers(setup, recovery)
-    RECOVERIES.get(recovery.policy)
-    horizon_ns = round(days * 86_400 * NS_PER_S)
+    RECOVERIES.get(recovery.policy.name)
+    horizon_ns = to_ns(days * 86_400)
     fleet = fleet_of(setup)
     first = setup.spec.simulation.seed
     numbers = tuple(range(first, first + seeds))
@@ -105,25 +113,27 @@ def prepare(
     times = recovery_times(setup, recovery, mtbf_s=mtbf_s)
     if times.interval_ns is not None and times.interval_ns > horizon_ns and recovery.checkpoint.interval not in _RULES:
         raise UsageError(
-            f"failure.recovery.checkpoint.interval: got {format_time(times.interval_ns / 1e9)}, longer than the run of "
-            f"{format_time(horizon_ns / 1e9)}: no checkpoint would ever be taken; shorten it, raise --days, or write "
-            "null for none"
+            f"failure.recovery.checkpoint.interval: got {format_time(times.interval_ns / NS_PER_S)}, longer than the "
+            f"run of {format_time(horizon_ns / NS_PER_S)}: no checkpoint would ever be taken; shorten it, raise "
+            "--days, or write null for none"
         )
     pipelines = Pipelines(setup, split_backward=times.split_backward, replan=replan)
     if pipelines.get(Variant()) is None:
         raise DoesNotFitError("the plan does not fit into memory; `hops run` says where")
     steady = is_steady(setup.spec)
-    return Study(
+    study = Study(
         setup=setup,
         fleet=fleet,
         times=times,
         policy=recovery.policy,
-        paces=IterationTimeTable(pipelines.get, samples=1 if steady else samples, seed=first),
+        table=IterationTimeTable(pipelines.get, samples=1 if steady else samples, seed=first),
         plans=plans,
         seeds=numbers,
         horizon_ns=horizon_ns,
         mtbf_s=mtbf_s,
     )
+    study.recovery()
+    return study
 
 
 _RULES = ("young", "daly")
@@ -151,7 +161,7 @@ def _check_numbers(days: float, seeds: int, samples: int) -> None:
 
 def _check_peers(setup: Setup, recovery: RecoverySection) -> None:
     """With ZeRO-1 every copy holds a part of the optimizer's states that no peer has."""
-    if recovery.policy == "spare" and recovery.state_from == "peer" and setup.spec.optimizer.distributed:
+    if recovery.policy.name == "spare" and recovery.state_from == "peer" and setup.spec.optimizer.distributed:
         raise UsageError(
             "failure.recovery.state_from: got peer, but with optimizer.distributed the optimizer's states are spread "
             "over the copies, so that no peer has those of another; write checkpoint"

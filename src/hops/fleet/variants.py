@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hops.build.build import Setup, build
 from hops.build.prepared import PreparedRun, checked
+from hops.build.setup import Setup, build
 from hops.cost.base import CostModel, StepCosts
 from hops.distributions import FloatArray
 from hops.errors import HopsError
@@ -33,16 +33,16 @@ def rebalanced(spec: Spec, devices: tuple[str, ...]) -> Spec | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithExtraMicrobatches(CostModel):
-    """Costs of a pipeline some of whose microbatches are guests from other copies: they cost time on few stages only.
+    """Costs of a pipeline that takes some microbatches of other copies, which cost time on few of its stages only.
 
     Elsewhere they take no time, because there their own copy runs them.
 
     Attributes:
-        guests: per guest microbatch, its number and the stages on which it is worked on.
+        extra: per microbatch of another copy, its number and the stages on which it is worked on.
     """
 
     inner: CostModel
-    guests: tuple[tuple[int, frozenset[int]], ...]
+    extra: tuple[tuple[int, frozenset[int]], ...]
 
     @property
     def num_stages(self) -> int:
@@ -62,7 +62,7 @@ class WithExtraMicrobatches(CostModel):
 
     def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
         times = np.array(self.inner.draw(iteration, num_microbatches, seed))
-        for number, worked_on in self.guests:
+        for number, worked_on in self.extra:
             for stage in range(self.num_stages):
                 if stage not in worked_on:
                     times[stage, :, number] = 0.0
@@ -99,12 +99,12 @@ class Pipelines:
         if variant.microbatches is not None:
             spec = _with_microbatches(spec, variant.microbatches)
         try:
-            return checked(build(spec)) if not any(variant.extra) else self._with_guests(spec, variant.extra)
+            return checked(build(spec)) if not any(variant.extra) else self._with_extra(spec, variant.extra)
         except HopsError:
             return None
 
-    def _with_guests(self, spec: Spec, extra: tuple[int, ...]) -> PreparedRun:
-        """The slowest of the copies that take guests: they differ in which microbatch's place the guests come."""
+    def _with_extra(self, spec: Spec, extra: tuple[int, ...]) -> PreparedRun:
+        """The slowest of the copies that take extra microbatches: they differ in where these stand."""
         own = spec.pipeline.microbatches
         most = max(extra)
         if self._split:
@@ -113,7 +113,7 @@ class Pipelines:
         setup = build(_with_microbatches(spec, own + most))
         last = (own + most - 1) - (most - 1) * ((own + most) // most)
         places = sorted({round(place) for place in np.linspace(0, last, _MOST_PLACES)})
-        candidates = [PreparedRun.of(_guests_at(setup, extra, place)) for place in places]
+        candidates = [PreparedRun.of(_extra_at(setup, extra, place)) for place in places]
         candidates[0].check_fit()
         return max(candidates, key=lambda each: int(each.lengths_ns(1, spec.simulation.seed, FaultPlan())[0]))
 
@@ -122,18 +122,18 @@ def _with_microbatches(spec: Spec, count: int) -> Spec:
     return spec.model_copy(update={"pipeline": spec.pipeline.model_copy(update={"microbatches": count})})
 
 
-def _guests_at(setup: Setup, extra: tuple[int, ...], place: int) -> Setup:
-    """Guests stand at microbatch `place` and then in equal distances."""
+def _extra_at(setup: Setup, extra: tuple[int, ...], place: int) -> Setup:
+    """Extra microbatches stand at microbatch `place` and then in equal distances."""
     most, total = max(extra), setup.shape.num_microbatches
     devices = tuple(dict.fromkeys(setup.spec.hardware.ranks()))
     device_of_rank = [devices.index(each) for each in setup.spec.hardware.ranks()]
-    guests = tuple(
+    taken = tuple(
         (
-            place + guest * (total // most),
+            place + number * (total // most),
             frozenset(
-                stage for stage, rank in enumerate(setup.shape.rank_of_stage) if extra[device_of_rank[rank]] > guest
+                stage for stage, rank in enumerate(setup.shape.rank_of_stage) if extra[device_of_rank[rank]] > number
             ),
         )
-        for guest in range(most)
+        for number in range(most)
     )
-    return replace(setup, costs=WithExtraMicrobatches(inner=setup.costs, guests=guests))
+    return replace(setup, costs=WithExtraMicrobatches(inner=setup.costs, extra=taken))

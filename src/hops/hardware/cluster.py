@@ -1,9 +1,10 @@
 """A cluster: devices in nodes, and the way from any device to any other."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import permutations
 from math import inf
 
 from hops.distributions import Distribution
@@ -11,7 +12,7 @@ from hops.errors import UsageError
 from hops.hardware.catalog import unknown
 from hops.hardware.devices import Device, Interconnect, LinkOverride, Node, Topology
 from hops.hardware.network import Link, Network, RareDelay, Route
-from hops.hardware.routes import Endpoint, Path, path_between_nodes, path_inside_node
+from hops.hardware.routes import Endpoint, Path, have_ports_alike, path_between_nodes, path_inside_node
 
 
 class Locality(StrEnum):
@@ -100,22 +101,47 @@ class Cluster:
         )
 
     def network(self, placement: Sequence[str]) -> Network:
-        """The network of ranks 0, 1, ... on the devices of these ids: all ordered pairs of ranks, used links only.
+        """The network of ranks 0, 1, ... on the devices of these ids: all links between them, routes found when used.
 
-        Ranks on one device have a route without links and latency. Raises UsageError for an unknown id.
+        Links have the order in which all pairs of ranks, one after another, would come upon them. Ranks on one device
+        have a route without links and latency. Raises UsageError for an unknown id.
         """
         index_of: dict[Link, int] = {}
-        between: dict[tuple[str, str], Route] = {}
-        routes: dict[tuple[int, int], Route] = {}
-        for source, source_id in enumerate(placement):
-            for target, target_id in enumerate(placement):
-                if source == target:
-                    continue
-                pair = (source_id, target_id)
-                if pair not in between:
-                    between[pair] = _indexed(self.route(*pair), index_of)
-                routes[source, target] = between[pair]
-        return Network(links=tuple(index_of), routes=routes)
+        for pair in self._first_uses(placement):
+            for link in self.route(*pair).links:
+                index_of.setdefault(link, len(index_of))
+        return Network(links=tuple(index_of), routes=RoutesOnDemand(self, tuple(placement), index_of))
+
+    def _first_uses(self, placement: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Pairs of device ids, source after source, without those that certainly cross no link for the first time.
+
+        Between nodes a message crosses the source's NIC, the target's NIC and what is stated between the two; inside a
+        node of devices alike, the ports of both. So a source needs to go to one other node, to NICs that nothing has
+        entered yet, to the first of its own node (which itself goes to all), and along what is stated.
+        """
+        places = {device_id: self._place(device_id) for device_id in placement}
+        of_node: dict[str, list[str]] = {}
+        new_nic: dict[tuple[str, int], str] = {}  # the first device behind each NIC that nothing has entered
+        for device_id, place in places.items():
+            of_node.setdefault(place.node.name, []).append(device_id)
+            new_nic.setdefault((place.node.name, place.nic_index), device_id)
+        alike = {node for node, ids in of_node.items() if have_ports_alike([places[each] for each in ids])}
+        named = defaultdict[str, list[str]](list, {device_id: [device_id] for device_id in places} | of_node)
+        stated = defaultdict[str, list[str]](list)  # by device or node, where links lead
+        for (source, target), link in self._overrides.items():
+            if link.bandwidth is not None:
+                stated[source] += named[target]
+                alike -= {places[source].node.name} if source in places else set()
+        first_of_nodes = [ids[0] for ids in of_node.values()][:2]
+        rank_of = {device_id: rank for rank, device_id in enumerate(places)}
+        for source, place in places.items():
+            node = place.node.name
+            inside = of_node[node][:1] if node in alike and source != of_node[node][0] else of_node[node]
+            outside = [each for each in first_of_nodes if places[each].node.name != node][:1]
+            outside += [device_id for (name, _), device_id in new_nic.items() if name != node]
+            new_nic = {port: device_id for port, device_id in new_nic.items() if port[0] == node}
+            targets = {*inside, *outside, *stated[source], *stated[node]} - {source}
+            yield from ((source, target) for target in sorted(targets, key=rank_of.__getitem__))
 
     def _place(self, device_id: str) -> Endpoint:
         if device_id not in self._places:
@@ -148,9 +174,39 @@ class Cluster:
         return replace(nic, bandwidth=max(nic.bandwidth, fastest_stated_link))
 
 
-def _indexed(path: Path, index_of: dict[Link, int]) -> Route:
-    links = tuple(index_of.setdefault(link, len(index_of)) for link in path.links)
-    return Route(links=links, latency_s=path.latency_s, jitter=path.jitter, stall=path.stall)
+class RoutesOnDemand(Mapping[tuple[int, int], Route]):
+    """The route of every ordered pair of ranks, found when it is asked for: a thousand ranks have a million pairs."""
+
+    def __init__(self, cluster: Cluster, placement: tuple[str, ...], index_of: dict[Link, int]) -> None:
+        self._cluster = cluster
+        self._placement = placement
+        self._index_of = index_of
+        self._found: dict[tuple[str, str], Route] = {}
+
+    def __getitem__(self, pair: tuple[int, int]) -> Route:
+        if pair not in self:
+            raise KeyError(pair)
+        ends = (self._placement[pair[0]], self._placement[pair[1]])
+        if ends not in self._found:
+            path = self._cluster.route(*ends)
+            links = tuple(self._index_of[link] for link in path.links)
+            self._found[ends] = Route(links=links, latency_s=path.latency_s, jitter=path.jitter, stall=path.stall)
+        return self._found[ends]
+
+    def __contains__(self, pair: object) -> bool:
+        ranks = range(len(self._placement))
+        return (
+            isinstance(pair, tuple) and len(pair) == 2 and pair[0] in ranks and pair[1] in ranks and pair[0] != pair[1]
+        )
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return permutations(range(len(self._placement)), 2)
+
+    def __len__(self) -> int:
+        return len(self._placement) * (len(self._placement) - 1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._placement)} ranks)"
 
 
 def _fastest_links(links: Iterable[LinkOverride], members: Mapping[str, list[Device]]) -> dict[str, float]:

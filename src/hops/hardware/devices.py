@@ -131,6 +131,8 @@ class DeviceKind:
         changed = {key: pair for key, pair in stated.items() if pair[1] is not None}
         new_rates = dict(rates or {})
         sources = [*changed, *(f"peak.{precision}" for precision in new_rates)]
+        if not sources:
+            return self
         return replace(
             self,
             rates={**self.rates, **new_rates},

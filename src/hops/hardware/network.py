@@ -1,6 +1,6 @@
 """The network as ranks see it: links that messages share, and one route per pair of ranks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -42,7 +42,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Links, and the route of every (source rank, target rank) that exchanges messages."""
+    """Links, and the route of every (source rank, target rank) that can exchange messages.
+
+    Many ranks have far more pairs than messages: look routes up by their pair, and do not go through all of them.
+    """
 
     links: tuple[Link, ...]
     routes: Mapping[tuple[int, int], Route]
@@ -53,3 +56,28 @@ class Network:
         route = Route(latency_s=latency_s)
         pairs = ((a, b) for a in range(num_ranks) for b in range(num_ranks) if a != b)
         return cls(links=(), routes=dict.fromkeys(pairs, route))
+
+
+class CrossedLinks(Mapping[tuple[int, int], tuple[int, ...]]):
+    """The links of each route between the first `num_ranks` ranks, found when asked for, in the order of the pairs."""
+
+    def __init__(self, network: Network, num_ranks: int) -> None:
+        self._routes = network.routes
+        self._num_ranks = num_ranks
+
+    def __getitem__(self, pair: tuple[int, int]) -> tuple[int, ...]:
+        if max(pair) >= self._num_ranks:
+            raise KeyError(pair)
+        return self._routes[pair].links
+
+    def __contains__(self, pair: object) -> bool:
+        return pair in self._routes and max(pair) < self._num_ranks  # type: ignore[call-overload]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(sorted(pair for pair in self._routes if max(pair) < self._num_ranks))
+
+    def __len__(self) -> int:
+        return sum(max(pair) < self._num_ranks for pair in self._routes)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

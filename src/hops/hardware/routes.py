@@ -1,5 +1,6 @@
 """Paths: the links, latency and disturbances of a message from one device to another."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -21,11 +22,6 @@ class Path:
     def bandwidth(self) -> float:
         """Bytes/s of a message that is alone on the path."""
         return min((link.bandwidth for link in self.links), default=inf)
-
-    def seconds(self, size: int) -> float:
-        """Expected seconds of a message of `size` bytes that is alone on the path, without stalls."""
-        jitter = self.jitter.mean if self.jitter else 0.0
-        return self.latency_s + jitter + size / self.bandwidth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +54,15 @@ def path_between_nodes(
     if stated is None:
         return Path(links=(out, into), latency_s=latency_s)
     return _stated_path((out, *_stated_link(source, target, stated), into), latency_s, stated)
+
+
+def have_ports_alike(places: Sequence[Endpoint]) -> bool:
+    """Whether each device of a node has one port out and one port in for all others, and nothing else is crossed."""
+    node = places[0].node
+    if node.sockets > 1 or len({(place.device.kind.peer, place.device.kind.bus) for place in places}) > 1:
+        return False
+    kind = places[0].device.kind
+    return (node.interconnect or kind.peer or kind.bus).topology is not Topology.MESH
 
 
 def path_inside_node(source: Endpoint, target: Endpoint, stated: LinkOverride | None) -> Path:

@@ -22,7 +22,7 @@ Mask = NDArray[np.bool_]
 
 # About 31 bytes an event, where a line of JSON has 350.
 _KINDS = {
-    "iteration": "i", "rank": "i", "stage": "i", "op": "b", "microbatch": "i", "file": "h", "line": "I",
+    "iteration": "i", "rank": "i", "stage": "i", "op": "b", "microbatch": "i", "pair": "b", "file": "h", "line": "I",
     "start_ns": "q", "end_ns": "q",
 }  # fmt: skip
 
@@ -39,10 +39,10 @@ class Events:
 
     def add(
         self, iteration: int, rank: int, stage: int, op: int, microbatch: int, file: int, line: int,
-        start_ns: int, end_ns: int,
+        start_ns: int, end_ns: int, *, pair: bool = False,
     ) -> None:  # fmt: skip
-        """Add an event (by position: this runs once a line)."""
-        values = (iteration, rank, stage, op, microbatch, file, line, start_ns, end_ns)
+        """Add an event (by position: this runs once a line); `pair`: it ran together with its neighbour on the rank."""
+        values = (iteration, rank, stage, op, microbatch, pair, file, line, start_ns, end_ns)
         for append, value in zip(self._appends, values, strict=True):
             append(value)
 

@@ -36,7 +36,7 @@ class SimpleCsv(Importer):
     def recognises(self, path: Path) -> bool:
         return plain_name(path).lower().endswith(".csv") and "iteration" in first_line(path).split(",")
 
-    def read(self, path: Path, *, lenient: bool = False) -> Imported:
+    def read(self, path: Path, *, lenient: bool = False, align_clocks: bool = False) -> Imported:
         sieve = EventFilter(lenient=lenient)
         lines = numbered_lines(path)
         columns, unit_ns = _columns(path, next(lines, (1, ""))[1])
@@ -51,8 +51,8 @@ class SimpleCsv(Importer):
                 sieve.drop("bad line", f"{path}:{number}: {error}")
         if not len(events):
             raise TraceError(f"{path}: no event in it, expected lines under the header {HEADER}")
-        trace, _ = assemble(events, _origin(path, names), sieve)
-        return Imported(trace=trace, facts=RunFacts(), dropped=sieve.dropped)
+        found = assemble(events, _origin(path, names), sieve, align_clocks=align_clocks)
+        return Imported(trace=found.trace, facts=RunFacts(), dropped=sieve.dropped, notes=found.notes)
 
 
 def _columns(path: Path, header: str) -> tuple[Sequence[str], int]:

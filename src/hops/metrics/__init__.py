@@ -5,10 +5,11 @@ from hops.metrics.bubble import BubbleCause, Bubbles, Idle, bubbles
 from hops.metrics.critical_path import Paths, PathTerm, Piece, critical_paths
 from hops.metrics.difference import Breakdown, Difference, TermChange, break_down, difference
 from hops.metrics.exposed import Exposed, Phases, exposed, phases
-from hops.metrics.iterations import Iterations, Robust, find_warmup, stage_spans_ns
+from hops.metrics.iterations import Iterations, stage_spans_ns
 from hops.metrics.links import LinkUse, link_uses
-from hops.metrics.losses import Losses, SlowIteration, find_stalls, losses
+from hops.metrics.losses import Losses, losses
 from hops.metrics.memory import StepFunction, in_flight, memory_over_time, memory_peaks
+from hops.metrics.stalls import Robust, SlowIteration, find_stalls, find_warmup
 from hops.metrics.summarize import summarize
 from hops.metrics.summary import RunFacts, Summary
 from hops.metrics.throughput import iteration_times_ns, microbatch_latencies_ns

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.metrics.critical_path import Paths, critical_paths, previous_rows
+from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.intervals import Ints
-from hops.metrics.iterations import Iterations, Robust, is_action
-from hops.metrics.losses import SlowIteration, find_stalls
+from hops.metrics.iterations import Iterations, is_action
+from hops.metrics.parts import computed_ns, parts_ns
+from hops.metrics.stalls import Robust, SlowIteration, find_stalls
 from hops.metrics.throughput import iteration_times_ns
 from hops.program.action import ACTION_OPS, Op
-from hops.trace.order import producer_rows
 from hops.trace.trace import Stream
 
 NS_PER_MS = 1e6
@@ -59,14 +60,7 @@ class GapTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationParts:
-    """An iteration: pipeline + reduce + optimizer + host. None: the trace has no optimizer steps.
-
-    Attributes:
-        pipeline: from the first action to the end of the last one.
-        reduce: from there to the first optimizer step; all ranks share it. Reductions, and waiting for each other.
-        optimizer: from the first optimizer step's start to the last one's end.
-        host: from there to the next iteration.
-    """
+    """An iteration: pipeline + reduce + optimizer + host (see parts). None: the trace has no optimizer steps."""
 
     pipeline: Times
     reduce: Times | None
@@ -79,12 +73,14 @@ class Audit:
     """Everything an audit finds in the trace.
 
     Attributes:
+        cut_iterations: numbers of those left out because the trace does not show when they ended.
         iterations: numbers of those that count; walls_ms: their times.
         stalls: in order of their iterations.
         paths: what each iteration's time consists of along its critical path.
     """
 
     warmup_iterations: int
+    cut_iterations: tuple[int, ...]
     iterations: tuple[int, ...]
     walls_ms: tuple[float, ...]
     wall: Times
@@ -99,6 +95,7 @@ class Audit:
         means = (self.paths.spent_ns.mean(axis=0) / NS_PER_MS).tolist()
         return {
             "warmup_iterations": self.warmup_iterations,
+            "cut_iterations": list(self.cut_iterations),
             "iterations": [
                 {"iteration": number, "wall_ms": wall}
                 for number, wall in zip(self.iterations, self.walls_ms, strict=True)
@@ -128,6 +125,7 @@ def audit(run: Iterations) -> Audit:
     walls = iteration_times_ns(run)
     return Audit(
         warmup_iterations=run.facts.warmup_iterations,
+        cut_iterations=run.cut,
         iterations=tuple(run.iterations.tolist()),
         walls_ms=tuple((walls / NS_PER_MS).tolist()),
         wall=_times(walls),
@@ -146,22 +144,14 @@ def _times(values_ns: Ints) -> Times:
 
 def _parts(run: Iterations) -> IterationParts:
     """Medians of the parts that follow each other in an iteration."""
-    trace = run.trace
-    step = (trace.stream == Stream.COMPUTE) & (trace.op == Op.OPTIMIZER)
-    pipeline = _times(run.pipeline_end_ns - run.pipeline_start_ns)
-    index = run.index[step]
-    if len(np.unique(index)) < run.num_iterations:
-        return IterationParts(pipeline=pipeline, reduce=None, optimizer=None, host=None)
-    first = np.full(run.num_iterations, np.iinfo(np.int64).max)
-    last = np.zeros(run.num_iterations, dtype=np.int64)
-    np.minimum.at(first, index, trace.start_ns[step])
-    np.maximum.at(last, index, trace.end_ns[step])
-    followed = np.append(np.diff(run.iterations) == 1, False)  # the last one ends with its own last row
-    host = (run.end_ns - last)[followed]
+    found = parts_ns(run)
+    if found is None:
+        return IterationParts(pipeline=_times(computed_ns(run) - run.start_ns), reduce=None, optimizer=None, host=None)
+    host = found.host[run.followed]  # the last one ends with its own last row
     return IterationParts(
-        pipeline=pipeline,
-        reduce=_times(first - run.pipeline_end_ns),
-        optimizer=_times(last - first),
+        pipeline=_times(found.pipeline),
+        reduce=_times(found.reduce),
+        optimizer=_times(found.optimizer),
         host=_times(host) if len(host) else None,
     )
 
@@ -181,13 +171,13 @@ def _ops(run: Iterations) -> list[OpTimes]:
 def _gaps(run: Iterations) -> list[GapTimes]:
     """Messages that somebody waited for, by link and op, then the time between actions, by rank."""
     trace = run.trace
-    source, before = producer_rows(trace), previous_rows(run)
-    remote = is_action(trace) & (source >= 0) & (trace.rank[source] != trace.rank)
-    waited = remote & ((before < 0) | (trace.end_ns[source] > trace.end_ns[before]))
-    follows = is_action(trace) & (before >= 0) & ~waited
+    taken, before = inputs_from_elsewhere(run), previous_rows(run)
+    source = taken.source
+    waited = is_action(trace) & (source >= 0) & ((before < 0) | (taken.ready_ns > trace.end_ns[before]))
+    follows = is_action(trace) & (before >= 0) & ~waited & ~taken.closes
     found = []
     rows = np.flatnonzero(waited)
-    gap = np.maximum(trace.start_ns - trace.end_ns[source], 0)
+    gap = np.maximum(trace.start_ns - taken.ready_ns, 0)
     for (sender, target, op), values in _grouped(rows, gap, trace.rank[source], trace.rank, trace.op[source]):
         found.append(GapTimes(source=sender, target=target, op=Op(op).name, times=_times(values)))
     rows = np.flatnonzero(follows)

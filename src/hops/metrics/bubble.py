@@ -1,168 +1,26 @@
 """The bubble: what part of ranks x window is idle, and why.
 
-Definition. Take an instant at which a rank idles before its next action of the iteration. If what that action needs
-from a neighbouring stage is already made, the rank waits for a message. If not, look at the rank that has to make it:
-if that one computes, the wait ends there, on a computing rank; if it idles too, ask the same of it. If the rank at
-the end of this chain is hit by a fault at that instant (its device is down or slow, or what it does will be lost), or
-the message there is (a link on its way is down or slow, or it will be lost), the cause is the fault.
-
-An idle rank whose next action needs nothing from elsewhere waits for its own message if its previous action sent one
-(blocking sends); otherwise it waits for nobody. A rank with no action left waits for the rank that ends the pipeline.
-
-Made means: the producing action has ended. So measured traces without message rows, and rendezvous in which a message
-starts late, are served by the same definition.
+Inside the pipeline window every wait is followed to its end (see waits). Outside it, a rank waits for reductions, for
+other ranks' optimizer steps, for the host, or for what a fault hits.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hops.metrics.intervals import Intervals, Ints
-from hops.metrics.iterations import ComputeRows, Iterations, is_action
-from hops.program.action import Op
-from hops.trace.order import producer_rows
-from hops.trace.trace import Trace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Waits:
-    """Idle nanoseconds inside the pipeline window, shape (iterations, ranks).
-
-    Attributes:
-        messages: with a message under way at the end of the chain.
-        faults: with a fault at the end of the chain.
-    """
-
-    messages: Ints
-    faults: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Gaps:
-    """Idle intervals, times shifted by rank (see Intervals): those before actions, sorted, then the rest.
-
-    Attributes:
-        start, end: of the interval.
-        ready: when what the rank waits for was made.
-        rank: that idles.
-        producer: rank that makes what it waits for, -1: none.
-        cell: iteration and rank, flat.
-        before: how many intervals lie before actions.
-    """
-
-    start: Ints
-    end: Ints
-    ready: Ints
-    rank: Ints
-    producer: Ints
-    cell: Ints
-    before: int
-
-
-def waits(run: Iterations) -> Waits:
-    """Follow every wait of a run to its end. Vectorised: one round per rank that a chain passes."""
-    gaps = _gaps(run)
-    messages, faults = np.zeros((2, run.num_iterations * run.num_ranks), dtype=np.int64)
-    gap, cell, start, end = np.arange(len(gaps.start)), gaps.cell, gaps.start, gaps.end
-    explains = bool(len(run.message_faults.start)) or bool(np.any(gaps.ready < gaps.end))
-    for _ in range(2 * run.trace.meta.num_stages + 2 if explains else 0):  # clocks that disagree could make circles
-        # what lies after the input was made is a message (or a fault) of the rank itself
-        made = np.clip(gaps.ready[gap], start, end)
-        broken = run.message_faults.within(made, end)
-        np.add.at(messages, cell, end - made - broken)
-        np.add.at(faults, cell, broken)
-        # what lies before is spent by the producer, computing or idling
-        waiting = (made > start) & (gaps.producer[gap] >= 0)
-        idle = (made > start) & (gaps.producer[gap] < 0)
-        np.add.at(faults, cell[idle], run.faults.within(start[idle], made[idle]))
-        gap, cell, start, end = gap[waiting], cell[waiting], start[waiting], made[waiting]
-        shift = (gaps.producer[gap] - gaps.rank[gap]) * run.span
-        start, end = start + shift, end + shift
-        np.add.at(faults, cell, run.faults.within(start, end))
-        piece, gap = _overlapping(gaps, start, end)
-        cell = cell[piece]
-        start, end = np.maximum(start[piece], gaps.start[gap]), np.minimum(end[piece], gaps.end[gap])
-        np.add.at(faults, cell, -run.faults.within(start, end))
-        if not len(gap):
-            break
-    shape = (run.num_iterations, run.num_ranks)
-    return Waits(messages=messages.reshape(shape), faults=faults.reshape(shape))
-
-
-def _overlapping(gaps: _Gaps, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Pairs (interval, gap before an action) that overlap."""
-    first = np.searchsorted(gaps.end[: gaps.before], start, side="right")
-    count = np.maximum(np.searchsorted(gaps.start[: gaps.before], end, side="left") - first, 0)
-    interval = np.repeat(np.arange(len(start)), count)
-    nth = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count)
-    return interval, first[interval] + nth
-
-
-def _gaps(run: Iterations) -> _Gaps:
-    """Idle time between a rank's rows and the edges of the pipeline window."""
-    compute = run.compute_rows()
-    index = run.index[compute.row]
-    action = is_action(run.trace)[compute.row]
-    start = np.maximum(compute.before, run.pipeline_start_ns[index] + compute.rank * run.span)
-    ready, producer = _inputs(run, compute, start)
-    last, until, ender = _ends(run, compute, action)
-    before = np.flatnonzero(action & (compute.start > start))
-    after = last[until > compute.end[last]]
-    until = until[until > compute.end[last]]
-    cell = index * run.num_ranks + compute.rank
-    return _Gaps(
-        start=np.concatenate((start[before], compute.end[after])),
-        end=np.concatenate((compute.start[before], until)),
-        ready=np.concatenate((ready[before], until)),
-        rank=np.concatenate((compute.rank[before], compute.rank[after])),
-        producer=np.concatenate((producer[before], ender[index[after]])),
-        cell=np.concatenate((cell[before], cell[after])),
-        before=len(before),
-    )
-
-
-def _ends(run: Iterations, compute: ComputeRows, action: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-    """Each rank's last action of each iteration, until when it then idles, and the rank that ends each iteration."""
-    index = run.index[compute.row]
-    follows = np.append((np.diff(compute.rank) == 0) & (np.diff(index) == 0) & action[1:], False)
-    last = np.flatnonzero(action & ~follows)
-    shift = compute.rank[last] * run.span
-    beyond = (compute.rank[last] + 1) * run.span
-    following = np.append(compute.start, beyond[-1:])[last + 1]  # of the same rank, or later than anything of it
-    until = np.minimum(run.pipeline_end_ns[index[last]] + shift, following)
-    ending = last[compute.end[last] - shift == run.pipeline_end_ns[index[last]]]
-    ender = np.zeros(run.num_iterations, dtype=np.int64)
-    ender[index[ending][::-1]] = compute.rank[ending][::-1]
-    return last, until, ender
-
-
-def _inputs(run: Iterations, compute: ComputeRows, idle_from: Ints) -> tuple[Ints, Ints]:
-    """When the input of each compute row was made (shifted to the row's rank), and by which rank (-1: none)."""
-    rows = run.trace
-    source = producer_rows(rows)[compute.row]
-    remote = (source >= 0) & (rows.rank[source] != compute.rank)
-    previous_sent = np.append(False, _sends(rows)[compute.row][:-1] & (np.diff(compute.rank) == 0))
-    alone = np.where(previous_sent, idle_from, compute.start)
-    ready = np.where(remote, rows.end_ns[source] + compute.rank * run.span, alone)
-    return ready, np.where(remote, rows.rank[source], -1).astype(np.int64)
-
-
-def _sends(rows: Trace) -> NDArray[np.bool_]:
-    """Which actions send to a stage on another rank."""
-    rank_of_stage = np.asarray(rows.meta.rank_of_stage)
-    target = rows.stage + np.where(rows.op == Op.F, 1, -1)
-    inside = (target >= 0) & (target < len(rank_of_stage)) & (rows.op <= Op.I)
-    elsewhere: NDArray[np.bool_] = rank_of_stage[np.where(inside, target, 0)] != rows.rank
-    return inside & elsewhere
+from hops.metrics.iterations import Iterations, is_action
+from hops.metrics.waits import waits
+from hops.trace.trace import Stream
 
 
 class BubbleCause(StrEnum):
     """Why a rank idles. Each idle nanosecond has one cause; the first that applies.
 
     STEP: outside the pipeline window: reductions, waiting for other ranks' optimizer, the host.
-    FAULT: the rank at the end of its wait is hit by a fault (see waits).
+    FAULT: the rank at the end of its wait is hit by a fault (see waits); outside the pipeline window: it is hit with
+        something left to do, or has nothing under way while another is.
     MESSAGES: a message is under way at the end of its wait (see waits).
     IMBALANCE: of what is left, as much as the busiest rank of the iteration computes longer than this one.
     WARM_UP_COOL_DOWN: the rest: filling and draining the pipeline, which remains when all ranks have equal work.
@@ -227,20 +85,40 @@ def bubbles(run: Iterations) -> Bubbles:
         by_cause=_causes(other.sum(axis=0), imbalance, messages, faults, step=np.zeros_like(messages)),
     )
 
-    compute = run.compute()
-    whole = run.on_every_rank(run.start_ns, run.end_ns)
-    inner = run.on_every_rank(run.pipeline_start_ns, run.pipeline_end_ns)
-    idle, idle_inside = _idle(whole, compute), _idle(inner, compute)
+    if np.any(run.pipeline_end_ns > run.end_ns):
+        found = waits(run, once=True)
+        messages, faults = found.messages.sum(axis=0), found.faults.sum(axis=0)
+    compute, whole, inner = run.compute(), run.iteration_windows(), run.pipeline_windows()
+    after = whole.among(lambda whole, inner, busy: whole & ~inner & ~busy, inner, compute)
+    inside = inner.length() - inner.overlap(compute)
+    late = _faults_after(run, after)
     iteration = Idle(
         window_ns=run.window_ns,
         busy_ns=whole.overlap(compute),
-        by_cause=_causes(idle_inside - messages - faults, imbalance, messages, faults, step=idle - idle_inside),
+        by_cause=_causes(inside - messages - faults, imbalance, messages, faults + late, step=after.length() - late),
     )
     return Bubbles(pipeline=pipeline, iteration=iteration)
 
 
-def _idle(window: Intervals, compute: Intervals) -> Ints:
-    return window.length() - window.overlap(compute)
+def _faults_after(run: Iterations, idle: Intervals) -> Ints:
+    """What of the time after the pipelines, in which ranks are `idle`, is a fault's; shape (ranks,).
+
+    A rank that has something left to do in the iteration and is hit delays itself, and all that have nothing under
+    way: they wait for it.
+    """
+    if not len(run.message_faults.start):
+        return np.zeros(run.num_ranks, dtype=np.int64)
+    ends = np.zeros((run.num_iterations, run.num_ranks), dtype=np.int64)
+    np.maximum.at(ends, (run.index, run.trace.rank), run.trace.end_ns)
+    rank = np.tile(np.arange(run.num_ranks), run.num_iterations)
+    begins = np.repeat(run.start_ns, run.num_ranks)
+    unfinished = Intervals.union(rank, begins, ends.ravel(), lanes=run.num_ranks, span=run.span)
+    hit = run.message_faults.among(np.logical_and, unfinished)
+    shift = hit.start // run.span * run.span
+    anywhere = run.on_every_rank(hit.start - shift, hit.end - shift)
+    under_way = run.lanes(np.isin(run.trace.stream, (Stream.COLLECTIVE, Stream.HOST)))
+    mine = idle.among(lambda idle, hit, other, busy: idle & (hit | (other & ~busy)), hit, anywhere, under_way)
+    return mine.length()
 
 
 def _causes(other: Ints, imbalance: Ints, messages: Ints, faults: Ints, *, step: Ints) -> dict[BubbleCause, Ints]:

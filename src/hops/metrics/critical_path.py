@@ -1,10 +1,11 @@
 """What an iteration's time consists of: the chain of work and waits, each the cause of the next, that fills it.
 
 The critical path of an iteration is followed from its end backwards. From an action it goes to what enabled it: the
-action that made its input or the one before it on its rank, whichever ended later. What lies between the two is a
-message in the first case and time between actions of the rank in the second. Before the optimizer lies what the
-pipeline's last action ends; after it, what the host does until the next iteration. So the pieces fill the iteration
-without overlap, and their sum is its time, to the nanosecond.
+action that made its input or the one before it on its rank, whichever ended later; if both ended at once, the one
+before it, since then the input waited for the rank and not the rank for the input. What lies between the two is a
+message in the first case and time between actions of the rank in the second. A pair is passed as a whole. Before the
+optimizer lies what the pipeline's last action ends; after it, what the host does until the next iteration. So the
+pieces fill the iteration without overlap, and their sum is its time, to the nanosecond.
 """
 
 from collections import defaultdict
@@ -14,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import Iterations, is_action
 from hops.program.action import Op
-from hops.trace.order import producer_rows
 from hops.trace.trace import Stream
 
 
@@ -96,7 +97,8 @@ class _Walk:
         self._start, self._end = trace.start_ns.tolist(), trace.end_ns.tolist()
         self._rank, self._stage = trace.rank.tolist(), trace.stage.tolist()
         self._op = [Op(op) for op in trace.op.tolist()]
-        self._producer = producer_rows(trace).tolist()
+        found = inputs_from_elsewhere(run)
+        self._source, self._ready, self._last = found.source.tolist(), found.ready_ns.tolist(), found.last.tolist()
         self._previous = previous_rows(run).tolist()
         self._computed = _by_iteration(run, np.flatnonzero(trace.stream == Stream.COMPUTE))
         self._actions = _by_iteration(run, np.flatnonzero(is_action(trace)))
@@ -128,9 +130,11 @@ class _Walk:
         rank = self._rank[row]
         if self._op[row] == Op.OPTIMIZER:
             return self._latest(self._actions[index], now), PathTerm(Piece.REDUCE)
-        before, source = self._previous[row], self._producer[row]
-        if source >= 0 and self._rank[source] != rank and (before < 0 or self._end[source] > self._end[before]):
-            return source, PathTerm(Piece.MESSAGE, self._rank[source], self._stage[source], self._op[source], rank)
+        before, source = self._previous[row], self._source[row]
+        if source >= 0 and (before < 0 or self._ready[row] > self._end[before]):
+            return self._last[source], PathTerm(
+                Piece.MESSAGE, self._rank[source], self._stage[source], self._op[source], rank
+            )
         return before, PathTerm(Piece.BETWEEN, rank)
 
     def _latest(self, rows: list[int], until: int) -> int:

@@ -1,9 +1,9 @@
 """The difference of two runs' iteration times, term by term of their critical paths; the terms sum to it.
 
-An iteration's time is the sum of what lies on its critical path (see path). Means of the terms over the iterations
-that did not stall, and what stalls add to the mean, sum to the mean iteration time of a run; so their differences
-sum to the difference of the runs. Where the path of one run leads through other ranks than that of the other, both
-show: less time there, more time here.
+An iteration's time is the sum of what lies on its critical path (see critical_path). Means of the terms over the
+iterations that did not stall, and what stalls add to the mean, sum to the mean iteration time of a run; so their
+differences sum to the difference of the runs. Where the path of one run leads through other ranks than that of the
+other, both show: less time there, more time here.
 """
 
 from collections.abc import Mapping

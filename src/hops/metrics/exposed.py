@@ -49,9 +49,8 @@ def exposed(run: Iterations, found: Bubbles) -> Exposed:
 def _idle_after_pipeline(run: Iterations, at_work: NDArray[np.bool_]) -> Ints:
     """Nanoseconds of each rank outside the pipeline windows and outside the rows of `at_work`, shape (ranks,)."""
     work = run.lanes(at_work)
-    whole = run.on_every_rank(run.start_ns, run.end_ns)
-    inner = run.on_every_rank(run.pipeline_start_ns, run.pipeline_end_ns)
-    idle, idle_inside = (window.length() - window.overlap(work) for window in (whole, inner))
+    windows = (run.iteration_windows(), run.pipeline_windows())
+    idle, idle_inside = (window.length() - window.overlap(work) for window in windows)
     return idle - idle_inside
 
 

@@ -1,6 +1,7 @@
 """Sets of time intervals, one set per lane, and how much of one lies within another."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,11 @@ class Intervals:
         closes[:-1] = opens[1:]
         return cls(start=start[opens], end=reach[closes], lanes=lanes, span=span)
 
+    def covers(self, time: Ints) -> NDArray[np.bool_]:
+        """Whether each of the shifted times is covered."""
+        reach = np.append(0, self.end)[np.searchsorted(self.start, time, side="right")]
+        return np.asarray(time < reach)
+
     def covered_until(self, time: Ints) -> Ints:
         """Covered time, over all lanes, before each of the shifted times."""
         total = np.concatenate(([0], np.cumsum(self.end - self.start)))
@@ -57,6 +63,13 @@ class Intervals:
     def overlap(self, other: "Intervals") -> Ints:
         """Nanoseconds on each lane that both cover, shape (lanes,)."""
         return self._per_lane(other.within(self.start, self.end))
+
+    def among(self, rule: Callable[..., NDArray[np.bool_]], *others: "Intervals") -> "Intervals":
+        """The times for which `rule` holds of whether this set and each of the others (same lanes) covers them."""
+        sets = (self, *others)
+        cut = np.unique(np.concatenate([edge for each in sets for edge in (each.start, each.end)]))
+        holds = rule(*(each.covers(cut) for each in sets))[:-1]
+        return replace(self, start=cut[:-1][holds], end=cut[1:][holds])
 
     def _per_lane(self, amounts: Ints) -> Ints:
         sums = np.zeros(self.lanes, dtype=np.int64)

@@ -1,14 +1,14 @@
 """The iterations of a trace that count, and their two windows.
 
-Rule: from the first iteration on, while its window `pipeline` is longer than the median of all by more than 5 robust
-spreads and 1 %; at most half of the iterations. The end of an iteration (reductions, optimizer) is left out of the
-rule, because a reduction that stalls in the first iteration is a stall and no warm-up.
+An iteration lasts from its first action to the first action of the next one. The last one has no next one: it lasts to
+the end of its last row, unless the trace shows that this is not where iterations end (see `_end_unknown`). Such a one
+is left out of every metric.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hops.errors import UsageError
 from hops.metrics.intervals import Intervals, Ints
@@ -47,6 +47,8 @@ class Iterations:
         trace: rows of the iterations that count, without faults and what they threw away.
         facts: what the trace does not say.
         iterations: their numbers, rising, shape (iterations,).
+        cut: numbers of those left out because the trace does not show when they ended.
+        followed: which of them the next one follows, so that they end where it starts, shape (iterations,).
         index: position in `iterations` of every row, shape (rows,).
         start_ns, end_ns: window `iteration`: from the first action to the first action of the next one; for the last
             one (and before a number that is missing), to the end of its last row.
@@ -59,6 +61,8 @@ class Iterations:
     trace: Trace
     facts: RunFacts
     iterations: NDArray[np.int32]
+    cut: tuple[int, ...]
+    followed: NDArray[np.bool_]
     index: Ints
     start_ns: Ints
     end_ns: Ints
@@ -70,7 +74,17 @@ class Iterations:
 
     @classmethod
     def of(cls, trace: Trace, facts: RunFacts) -> "Iterations":
-        """Leave the warm-up iterations out. Raises UsageError if none is left."""
+        """Leave out the warm-up iterations, and those of which the trace does not show when they ended.
+
+        Raises UsageError if none is left.
+        """
+        run = cls.recorded(trace, facts)
+        unknown = _end_unknown(run)
+        return _left_out(run, unknown) if unknown.any() else run
+
+    @classmethod
+    def recorded(cls, trace: Trace, facts: RunFacts) -> "Iterations":
+        """Leave out the warm-up iterations only. Raises UsageError if none is left."""
         numbers = np.unique(trace.iteration[is_action(trace)])
         kept = numbers[facts.warmup_iterations :]
         if not len(kept):
@@ -91,6 +105,8 @@ class Iterations:
             trace=trace,
             facts=facts,
             iterations=kept,
+            cut=(),
+            followed=follows,
             index=index,
             start_ns=start,
             end_ns=np.where(follows, np.append(start[1:], 0), last_row),
@@ -141,6 +157,14 @@ class Iterations:
             row=row, rank=rank, before=before, start=self.trace.start_ns[row] + rank * self.span, end=end
         )
 
+    def iteration_windows(self) -> Intervals:
+        """The windows `iteration`, on every rank."""
+        return self.on_every_rank(self.start_ns, self.end_ns)
+
+    def pipeline_windows(self) -> Intervals:
+        """What of the windows `pipeline` lies in those of iterations, on every rank; once where they overlap."""
+        return self.on_every_rank(self.pipeline_start_ns, np.minimum(self.pipeline_end_ns, self.end_ns))
+
     def on_every_rank(self, start: Ints, end: Ints) -> Intervals:
         """The same intervals on every rank."""
         rank = np.repeat(np.arange(self.num_ranks), len(start))
@@ -173,6 +197,38 @@ def _faults(rows: Trace, span: int) -> tuple[Intervals, Intervals]:
     return Intervals.union(*alone, lanes=lanes, span=span), Intervals.union(*all_of, lanes=lanes, span=span)
 
 
+def _end_unknown(run: Iterations) -> NDArray[np.bool_]:
+    """Which iterations end at nobody knows what time; shape (iterations,).
+
+    The end of an iteration that no other follows is that of its last row, unless the others show that this is another
+    time: where rows of an iteration end after the next one has started, ranks go on alone, and its own last row is
+    too late; where a measured trace has nothing but actions, what follows them was not recorded, and it is too early.
+    With no iteration followed by another there is nothing better.
+    """
+    last_row = _extreme(np.maximum, run.index, run.trace.end_ns, run.num_iterations)
+    beyond = (last_row - run.end_ns)[run.followed]
+    actions_only = run.trace.meta.source == "measured" and bool(is_action(run.trace).all())
+    misleads = bool(np.any(beyond > 0)) or (actions_only and bool(np.any(beyond < 0)))
+    return ~run.followed & misleads
+
+
+def _left_out(run: Iterations, unknown: NDArray[np.bool_]) -> Iterations:
+    """The run without some of its iterations; `unknown` has shape (iterations,)."""
+    rows = ~unknown[run.index]
+    return replace(
+        run,
+        trace=run.trace.where(rows),
+        iterations=run.iterations[~unknown],
+        cut=tuple(run.iterations[unknown].tolist()),
+        followed=run.followed[~unknown],
+        index=(np.cumsum(~unknown) - 1)[run.index[rows]],
+        start_ns=run.start_ns[~unknown],
+        end_ns=run.end_ns[~unknown],
+        pipeline_start_ns=run.pipeline_start_ns[~unknown],
+        pipeline_end_ns=run.pipeline_end_ns[~unknown],
+    )
+
+
 def is_action(trace: Trace) -> NDArray[np.bool_]:
     """Which rows are F, B, I or W on a rank's compute stream."""
     action: NDArray[np.bool_] = (trace.stream == Stream.COMPUTE) & (trace.op <= Op.W)
@@ -202,44 +258,3 @@ def stage_spans_ns(run: Iterations) -> Ints:
     """Stage span of every rank and iteration, shape (iterations, ranks); 0 on a rank without actions."""
     first, last = first_starts_and_last_ends_ns(run)
     return last - first
-
-
-MAD_TO_SIGMA = 1.4826  # of a normal distribution: 1 / Phi^-1(3/4); Rousseeuw and Croux 1993, section 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Robust:
-    """Of `count` values: their median, and the standard deviation that a normal distribution of their MAD has."""
-
-    count: int
-    median: float
-    spread: float
-
-    @classmethod
-    def of(cls, values: ArrayLike) -> "Robust":
-        """Of at least one value."""
-        array = np.asarray(values, dtype=np.float64)
-        median = float(np.median(array))
-        spread = MAD_TO_SIGMA * float(np.median(np.abs(array - median)))
-        return cls(count=len(array), median=median, spread=spread)
-
-    def outlying(self, *, floor: float) -> float:
-        """The value above which one is no noise: 5 spreads above the median, and at least `floor` above it."""
-        return self.median + max(OUTLYING_SPREADS * self.spread, floor)
-
-
-# The median and spread of 17 normal values take one of them for an outlier in 1 of 90 runs (20,000 drawn runs).
-OUTLYING_SPREADS = 5.0
-
-
-_FLOOR = 0.01
-
-
-def find_warmup(trace: Trace) -> int:
-    """How many leading iterations are warm-up. Raises UsageError for a trace without actions."""
-    run = Iterations.of(trace, RunFacts())
-    windows = (run.pipeline_end_ns - run.pipeline_start_ns).tolist()
-    usual = Robust.of(windows)
-    limit = usual.outlying(floor=_FLOOR * usual.median)
-    leading = next((place for place, window in enumerate(windows) if window <= limit), len(windows))
-    return min(leading, len(windows) // 2)

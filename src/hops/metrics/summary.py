@@ -43,7 +43,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BubbleCauses:
-    """Fractions of ranks x window (or ms of one rank), by cause; see `hops.metrics.Cause`."""
+    """Fractions of ranks x window (or ms of one rank), by cause; see `hops.metrics.BubbleCause`."""
 
     warm_up_cool_down: float
     imbalance: float

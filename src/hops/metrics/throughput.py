@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from hops.metrics.iterations import Iterations, is_action
 from hops.program.action import Op
-
-NS_PER_S = 1e9
+from hops.units import NS_PER_S
 
 
 def iteration_times_ns(run: Iterations) -> NDArray[np.int64]:

@@ -1,14 +1,29 @@
-"""StageWork is what one microbatch costs a stage before any hardware: kernels by name, for F, I, W and recompute."""
+"""Work before any hardware: what is trained, and what one microbatch costs a stage: kernels by name, for F, I and W."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hops.errors import UsageError
 from hops.model import layer as ends
-from hops.model.implementation import Implementation, Microbatch
+from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.kernels import Kernels, rename, repeat
 from hops.model.layer import layer_work
 from hops.model.partition import Partition, StageSlice
 from hops.model.transformer import Transformer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What is trained: the model, the size of a microbatch, how both passes are computed, and what steps.
+
+    `optimizer_shards`: replicas that share the optimizer's states.
+    """
+
+    model: Transformer
+    batch: Microbatch
+    how: Implementation
+    optimizer: Optimizer
+    optimizer_shards: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +72,7 @@ class StageWork:
     parameters: int
 
 
+@lru_cache(maxsize=1024)  # stages alike, and sweeps over schedules and devices, ask for the same work again
 def stage_work(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> StageWork:
     """The work of one stage. `check_fit` tells whether model, partition and microbatch belong together."""
     layer = layer_work(model, batch, how)

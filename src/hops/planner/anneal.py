@@ -1,255 +1,194 @@
-"""Local search on layouts of 1F1B as one compiled loop: the moves of `local`, judged by the exact recurrence.
+"""Local search on layouts of 1F1B as one compiled loop: the same moves, judged by closed form and exact recurrence.
 
 Written as loops over arrays for speed: some hundred thousand layouts a second (benchmarks/plan.py).
 """
 
-from collections.abc import Sequence
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+from hops.arrays import FloatArray, IntArray
 from hops.compiled import kernel
-from hops.distributions import FloatArray
-from hops.planner.layout_bound import Layout, LayoutBound
-from hops.planner.one_f_one_b import ONE_F_ONE_B, floor_terms, one_f_one_b_s
-from hops.planner.problem import IntArray
+from hops.planner.block_costs import BlockArrays, MessageArrays
+from hops.planner.layout import Layout
+from hops.planner.layout_bound import rules_of
+from hops.planner.layout_problem import LayoutProblem
+from hops.planner.layout_terms import LINK, PIPELINE, Rules, Stages, layout_terms
+from hops.planner.local_search import DRAWS, LayoutArrays, find_spare, layout_s, moves_of, propose
+from hops.timing.one_f_one_b import one_f_one_b
 
-DRAWS = 4  # random numbers per step
-LAYER, LAYER_FAR, SWAP, SWAP_DEVICES, RELOCATE, REPLACE, DROP, ADD = range(8)
+REMEMBERED = 12  # improvements
+STEP_STAGE_S = 30e-9  # one step takes so long per stage, plus the following per microbatch and stage
+STEP_ACTION_S = 0.75e-9
+
+
+def compiled_steps(layouts: int, *, ranks: int, size: int) -> int:
+    """Steps with `size` microbatches that cost as much as so many layouts of `local_search`."""
+    return int(layouts * layout_s(ranks) / (STEP_STAGE_S * ranks + STEP_ACTION_S * ranks * size))
+
+
+class Terms(NamedTuple):
+    """What the value of a layout is made of.
+
+    Attributes:
+        rules, blocks, messages: see there.
+        kind_of: kind of each device.
+        memory: bytes of each kind.
+        price: of each device; counts where `paid` is 0.
+        paid: 1 where the value is a time, 0 where it is a time multiplied by the prices of what is used.
+        end: seconds of each kind on each block, of which the largest follows the pipeline.
+        tied: seconds that first and last device add.
+    """
+
+    rules: Rules
+    blocks: BlockArrays
+    messages: MessageArrays
+    kind_of: IntArray
+    memory: IntArray
+    price: FloatArray
+    paid: float
+    end: FloatArray
+    tied: FloatArray
+
+
+class Scratch(NamedTuple):
+    """Room to value a layout in: of shape (devices + 1,), but `load` of shape (links,) and `out` (4,)."""
+
+    kind: IntArray
+    forward: FloatArray
+    fused: FloatArray
+    hop: FloatArray
+    load: FloatArray
+    out: FloatArray
+
+
+class Improvements(NamedTuple):
+    """The last improvements, as a ring; shapes (REMEMBERED, devices), and (REMEMBERED,)."""
+
+    devices: IntArray
+    layers: IntArray
+    values: FloatArray
 
 
 @kernel
-def propose(
-    move: int,
-    draws: FloatArray,
-    device: IntArray,
-    layers: IntArray,
-    stages: int,
-    free: IntArray,
-    num_free: int,
-    to_device: IntArray,
-    to_layers: IntArray,
-) -> int:
-    """Fill `to_device` and `to_layers` with a neighbour of the layout, drawn by numbers in [0, 1).
-
-    `stages` and `num_free` say how much of the arrays counts; `free` are the unused devices. Returns the number of
-    stages, 0 if the move is not possible here.
-    """
-    one, two = int(draws[1] * stages), int(draws[2] * stages)
-    for stage in range(stages):
-        to_device[stage], to_layers[stage] = device[stage], layers[stage]
-    if move <= LAYER_FAR:  # one layer to a neighbour, or to any stage
-        if move == LAYER:
-            two = one + 1 if draws[2] < 0.5 else one - 1
-        if one == two or two < 0 or two >= stages or layers[one] < 2:
-            return 0
-        to_layers[one] -= 1
-        to_layers[two] += 1
-        return stages
-    if move <= SWAP_DEVICES:  # two stages trade places, or devices alone
-        if one == two:
-            return 0
-        to_device[one], to_device[two] = device[two], device[one]
-        if move == SWAP:
-            to_layers[one], to_layers[two] = layers[two], layers[one]
-        return stages
-    if move == RELOCATE:  # a run of stages goes elsewhere
-        length = 1 + int(draws[3] * draws[3] * (stages // 2))
-        length = min(length, stages - one)
-        spot = int(draws[2] * (stages - length + 1))
-        if spot == one:
-            return 0
-        place = 0
-        for stage in range(stages - length + 1):
-            if stage == spot:
-                for number in range(length):
-                    source = one + number
-                    to_device[place], to_layers[place] = device[source], layers[source]
-                    place += 1
-            if stage < stages - length:
-                source = stage if stage < one else stage + length
-                to_device[place], to_layers[place] = device[source], layers[source]
-                place += 1
-        return stages
-    if move == REPLACE:  # an unused device takes the place of one that is used
-        if num_free == 0:
-            return 0
-        to_device[one] = free[int(draws[3] * num_free)]
-        return stages
-    if move == DROP:  # a stage is given up; its layers go to others
-        if stages < 2:
-            return 0
-        for stage in range(one, stages - 1):
-            to_device[stage], to_layers[stage] = device[stage + 1], layers[stage + 1]
-        for number in range(layers[one]):
-            to_layers[int((draws[2] + draws[3] * number) % 1.0 * (stages - 1))] += 1
-        return stages - 1
-    if num_free == 0 or layers[two] < 2:  # an unused device takes a layer from a stage
-        return 0
-    spot = int(draws[1] * (stages + 1))
-    for stage in range(stages, spot, -1):
-        to_device[stage], to_layers[stage] = device[stage - 1], layers[stage - 1]
-    to_layers[two if two < spot else two + 1] -= 1
-    to_device[spot] = free[int(draws[3] * num_free)]
-    to_layers[spot] = 1
-    return stages + 1
+def value_of(layout: LayoutArrays, terms: Terms, limit: float, room: Scratch) -> float:
+    """The exact value of a layout; infinite if it does not fit, and where it is certain to be above `limit`."""
+    count = layout.size[0]
+    device, layers, kind = layout.device[:count], layout.layers[:count], room.kind[:count]
+    blocks, hop = terms.blocks, terms.messages.seconds
+    for stage in range(count):
+        kind[stage] = terms.kind_of[device[stage]]
+    stages = Stages(device, kind, layers)
+    if not layout_terms(terms.rules, stages, blocks, terms.memory, terms.messages, room.load, room.out):
+        return np.inf
+    pays, slowest, start = terms.paid, 0.0, 0
+    for stage in range(count):
+        end = start + layers[stage]
+        k = kind[stage]
+        room.forward[stage], room.fused[stage] = blocks.forward[k, start, end], blocks.fused[k, start, end]
+        slowest = max(slowest, terms.end[k, start, end])
+        pays += terms.price[device[stage]]
+        if stage + 1 < count:
+            room.hop[stage] = (hop[device[stage], device[stage + 1]] + hop[device[stage + 1], device[stage]]) / 2
+        start = end
+    pipeline = room.out[PIPELINE]
+    rest = max(terms.tied[device[0], device[count - 1]], room.out[LINK] - pipeline) + slowest
+    if (pipeline + rest) * pays > limit:
+        return np.inf
+    took = one_f_one_b(terms.rules.size, room.forward[:count], room.fused[:count], room.hop[: count - 1])
+    value: float = (max(pipeline, took) + rest) * pays
+    return value
 
 
 @kernel
 def anneal(
-    size: int,
-    heat: float,
-    paid: float,
     moves: IntArray,
     draws: FloatArray,
-    device: IntArray,
-    layers: IntArray,
-    kind_of: IntArray,
-    price: FloatArray,
-    forward: FloatArray,
-    fused: FloatArray,
-    inputs: FloatArray,
-    weights: FloatArray,
-    static: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    step: FloatArray,
-    hop: FloatArray,
-    links: IntArray,
-    link_s: FloatArray,
-    tied: FloatArray,
-    load: FloatArray,
-    best_devices: IntArray,
-    best_layers: IntArray,
-    values: FloatArray,
-) -> int:
-    """Threshold accepting from a layout, one step per row of `draws`; returns how many improvements were found.
+    heat: float,
+    here: LayoutArrays,
+    out: LayoutArrays,
+    terms: Terms,
+    room: Scratch,
+    found: Improvements,
+) -> None:
+    """Threshold accepting from `here`, one step per row of `draws`, of which the first is not used but to value it.
 
-    `moves` are those that are allowed. The improvements lie in `best_devices`, `best_layers` (stages without layers are
-    none) and `values`, as a ring of their length. Values are seconds of an iteration times `paid` and the prices (per
-    device) of what is used; a layout that does not fit is never taken. `step`: seconds of each kind on each block, of
-    which the largest counts. `tied`: seconds that first and last device add.
+    `moves` are those that are allowed; `out` has room for a layout. What is never taken does not fit.
     """
-    most = len(kind_of)
-    here_d, here_l, stages = np.zeros(most, np.int64), np.zeros(most, np.int64), len(device)
-    to_d, to_l, kind = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
-    for stage in range(stages):
-        here_d[stage], here_l[stage] = device[stage], layers[stage]
-    free, used = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    out, f, b, both = np.zeros(4), np.zeros(most), np.zeros(most), np.zeros(most)
-    here, best, found, num_free = np.inf, np.inf, 0, -1
+    value = value_of(here, terms, np.inf, room)
+    best, number_found = np.inf, 0
     for number in range(len(draws)):
-        if num_free < 0:  # the layout is new
-            num_free = 0
-            for stage in range(stages):
-                used[here_d[stage]] = number + 1
-            for each in range(most):
-                if used[each] != number + 1:
-                    free[num_free] = each
-                    num_free += 1
-        if number == 0:
-            to = stages
-            for stage in range(stages):
-                to_d[stage], to_l[stage] = device[stage], layers[stage]
-        else:
+        if number > 0:
             move = moves[int(draws[number, 0] * len(moves))]
-            to = propose(move, draws[number], here_d, here_l, stages, free, num_free, to_d, to_l)
-        if to == 0:
-            continue
-        for stage in range(to):
-            kind[stage] = kind_of[to_d[stage]]
-        fits = floor_terms(
-            ONE_F_ONE_B, size, 0.0, to_d[:to], kind[:to], to_l[:to], forward, fused, inputs, weights, static,
-            activation, kept, memory, hop, links, link_s, load, out,
-        )  # fmt: skip
-        if not fits:
-            continue
-        pays, slowest, start = paid, 0.0, 0
-        for stage in range(to):
-            end = start + to_l[stage]
-            k = kind[stage]
-            f[stage], b[stage] = forward[k, start, end], fused[k, start, end]
-            slowest = max(slowest, step[k, start, end])
-            pays += price[to_d[stage]]
-            if stage + 1 < to:
-                both[stage] = (hop[to_d[stage], to_d[stage + 1]] + hop[to_d[stage + 1], to_d[stage]]) / 2
-            start = end
-        rest = max(tied[to_d[0], to_d[to - 1]], out[3] - out[2]) + slowest
-        limit = here * (1 + heat * (1 - number / len(draws)))
-        if (out[2] + rest) * pays > limit:
-            continue
-        value = (max(out[2], one_f_one_b_s(size, f[:to], b[:to], both[: to - 1], both[: to - 1])) + rest) * pays
-        if value > limit:
-            continue
-        here, stages, num_free = value, to, -1
-        for stage in range(to):
-            here_d[stage], here_l[stage] = to_d[stage], to_l[stage]
+            if not propose(move, here, draws[number], out):
+                continue
+            limit = value * (1 + heat * (1 - number / len(draws)))
+            proposed = value_of(out, terms, limit, room)
+            if proposed == np.inf or proposed > limit:
+                continue
+            value = proposed
+            here.size[0], here.size[1] = out.size[0], out.size[1]
+            for stage in range(here.size[0]):
+                here.device[stage], here.layers[stage] = out.device[stage], out.layers[stage]
+            find_spare(here)
         if value < best:
             best = value
-            spot = found % len(values)
-            values[spot] = value
-            for stage in range(most):
-                best_devices[spot, stage] = to_d[stage] if stage < to else 0
-                best_layers[spot, stage] = to_l[stage] if stage < to else 0
-            found += 1
-    return found
-
-
-REMEMBERED = 12  # improvements
+            spot = number_found % len(found.values)
+            found.values[spot] = value
+            for stage in range(found.devices.shape[1]):
+                used = stage < here.size[0]
+                found.devices[spot, stage] = here.device[stage] if used else 0
+                found.layers[spot, stage] = here.layers[stage] if used else 0
+            number_found += 1
 
 
 def annealed(
-    floor: LayoutBound,
-    start: Layout,
-    *,
-    moves: Sequence[int],
-    prices: FloatArray | None,
-    steps: int,
-    heat: float,
-    seed: int,
+    problem: LayoutProblem, start: Layout, *, by_price: bool, steps: int, heat: float, seed: int
 ) -> list[Layout]:
     """The last improvements that so many exact steps of the compiled search find, best first.
 
-    `prices`: of devices, where the product of time and price is to be small. What the data-parallel reduction adds
-    is left out. See `anneal`, and `local.improve` for the threshold `heat`.
+    `by_price`: whether the product of time and price is to be small. What the data-parallel reduction adds is left
+    out. See `local_search` for the threshold `heat`. Only for 1F1B with one stage per rank and no rule for layers.
     """
-    tables, ways, devices = floor.tables, floor.ways, len(floor.pool.ids)
-    section = floor.spec.optimizer
-    step = tables.norm + (tables.step if section.enabled and section.synchronized else 0.0)
-    found_d, found_l = np.zeros((REMEMBERED, devices), np.int64), np.zeros((REMEMBERED, devices), np.int64)
-    values = np.full(REMEMBERED, inf)
-    anneal.fast(
-        floor.size,
-        heat,
-        1.0 if prices is None else 0.0,
-        np.array(moves, dtype=np.int64),
-        np.random.default_rng(seed).random((steps, DRAWS)),
-        np.array(start.devices, dtype=np.int64),
-        np.array(start.layers, dtype=np.int64),
-        floor.pool.kind_of,
-        np.zeros(devices) if prices is None else prices,
-        tables.forward,
-        tables.fused,
-        tables.inputs,
-        tables.weights,
-        tables.static,
-        tables.activation,
-        tables.kept,
-        floor.pool.memory_bytes,
-        step + floor.gap_s(len(start.devices)) if section.enabled else np.zeros_like(tables.forward),
-        ways.seconds,
-        ways.links,
-        ways.link_s,
-        floor.tied,
-        floor.load,
-        found_d,
-        found_l,
-        values,
+    devices = len(problem.pool.ids)
+    room = devices + 1
+    end = problem.blocks.norm + (problem.blocks.step if problem.after.synchronized else 0.0)
+    terms = Terms(
+        rules=rules_of(problem),
+        blocks=problem.blocks.arrays,
+        messages=problem.messages.arrays,
+        kind_of=problem.pool.kind_of,
+        memory=problem.pool.memory_bytes,
+        price=problem.pool.prices[problem.pool.kind_of] if by_price else np.zeros(devices),
+        paid=0.0 if by_price else 1.0,
+        end=end + problem.after.gap_s[len(start.devices)],
+        tied=problem.after.tied_s,
     )
-    best_first = [place for place in np.argsort(values, kind="stable").tolist() if values[place] < inf]
-    used = [int((found_l[place] > 0).sum()) for place in best_first]
+    scratch = Scratch(
+        kind=np.zeros(room, np.int64),
+        forward=np.zeros(room),
+        fused=np.zeros(room),
+        hop=np.zeros(room),
+        load=np.zeros(problem.messages.num_links),
+        out=np.zeros(4),
+    )
+    found = Improvements(
+        np.zeros((REMEMBERED, devices), np.int64), np.zeros((REMEMBERED, devices), np.int64), np.full(REMEMBERED, inf)
+    )
+    anneal.fast(
+        np.array(moves_of(problem.freedom), dtype=np.int64),
+        np.random.default_rng(seed).random((steps, DRAWS)),
+        heat,
+        LayoutArrays.of(start, devices),
+        LayoutArrays.of(start, devices),
+        terms,
+        scratch,
+        found,
+    )
+    best_first = [place for place in np.argsort(found.values, kind="stable").tolist() if found.values[place] < inf]
+    used = [int((found.layers[place] > 0).sum()) for place in best_first]
     return [
-        Layout(devices=tuple(found_d[place, :size].tolist()), layers=tuple(found_l[place, :size].tolist()))
+        Layout(devices=tuple(found.devices[place, :size].tolist()), layers=tuple(found.layers[place, :size].tolist()))
         for place, size in zip(best_first, used, strict=True)
     ]

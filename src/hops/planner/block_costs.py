@@ -4,28 +4,47 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
-from hops.build.figures import Trained, device_rates, trained
-from hops.build.network import build_network
+from hops.arrays import FloatArray, IntArray
+from hops.build.expected import message_seconds
+from hops.build.figures import rates_of, workload
+from hops.build.network import network_between
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.iteration_end import optimizer_seconds
 from hops.cost.roofline import DeviceRates
-from hops.cost.table import FixedCosts
-from hops.distributions import FloatArray
-from hops.hardware.network import Network
 from hops.model.memory import stage_memory
 from hops.model.partition import StageSlice
-from hops.model.workload import StageWork, stage_work
-from hops.planner.problem import IntArray, Pool
+from hops.model.workload import StageWork, Workload, stage_work
+from hops.planner.problem import Pool
 from hops.program.action import Op
-from hops.program.shape import Shape
 from hops.spec.spec import Spec
 
 
+class BlockArrays(NamedTuple):
+    """What kernels take of BlockCosts, under the same names."""
+
+    forward: FloatArray
+    fused: FloatArray
+    inputs: FloatArray
+    weights: FloatArray
+    static: IntArray
+    activation: IntArray
+    kept: IntArray
+
+
+class MessageArrays(NamedTuple):
+    """What kernels take of MessageTimes, under the same names."""
+
+    seconds: FloatArray
+    links: IntArray
+    link_s: FloatArray
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
+class BlockCosts:
     """Costs of the block of layers a to b - 1, at index [kind, a, b]; the embedding is in blocks with a = 0, the head
     in those with b = the number of layers. Infinite where a block has no layer.
 
@@ -59,6 +78,19 @@ class Tables:
         """F and the cheaper form of the backward."""
         return self.forward + np.minimum(self.fused, self.inputs + self.weights)
 
+    @property
+    def arrays(self) -> BlockArrays:
+        """For kernels."""
+        return BlockArrays(
+            forward=self.forward,
+            fused=self.fused,
+            inputs=self.inputs,
+            weights=self.weights,
+            static=self.static,
+            activation=self.activation,
+            kept=self.kept,
+        )
+
     @classmethod
     def by_layer(
         cls,
@@ -68,8 +100,8 @@ class Tables:
         static: Sequence[int] = (),
         activation: Sequence[int] = (),
         message_bytes: int = 0,
-    ) -> "Tables":
-        """Tables of layers that differ, by prefix sums. I and W each take half of B.
+    ) -> "BlockCosts":
+        """Of layers that differ, by prefix sums. I and W each take half of B.
 
         `forward` and `fused` are seconds of every layer on every kind, shape (kinds, layers); `static` and `activation`
         bytes of every layer, () being none; `message_bytes` goes between any two layers.
@@ -105,9 +137,9 @@ def _bytes(table: FloatArray) -> IntArray:
     return np.where(np.isfinite(table), table, 0).astype(np.int64)
 
 
-def build_tables(spec: Spec, pool: Pool) -> Tables:
-    """The tables of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
-    work = trained(spec)
+def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
+    """Those of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
+    work = workload(spec)
     blocks = _Blocks(work.model.layers)
     parts = blocks.parts()
     works = tuple(stage_work(work.model, part, work.batch, work.how) for part in parts)
@@ -117,8 +149,8 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     )
     names = ("forward", "fused", "inputs", "weights", "step", "norm")
     seconds: dict[str, list[FloatArray]] = {name: [] for name in names}
-    for kind in range(len(pool.kinds)):
-        rates = device_rates(spec, pool.cluster.devices[pool.of_kind(kind)[0]])
+    of_kinds = tuple(pool.cluster.devices[pool.of_kind(kind)[0]] for kind in range(len(pool.kinds)))
+    for rates in rates_of(pool.known, of_kinds):
         costs = AnalyticCosts(
             works=works,
             rates=(rates,) * len(parts),
@@ -137,7 +169,7 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     def of_bytes(values: list[int]) -> IntArray:
         return _bytes(blocks.spread([float(each) for each in values]))
 
-    return Tables(
+    return BlockCosts(
         **tables,
         static=of_bytes([each.static_bytes for each in memories]),
         activation=of_bytes([each.activation_bytes for each in memories]),
@@ -147,7 +179,7 @@ def build_tables(spec: Spec, pool: Pool) -> Tables:
     )
 
 
-def _step(spec: Spec, work: Trained, block: StageWork, rates: DeviceRates) -> float:
+def _step(spec: Spec, work: Workload, block: StageWork, rates: DeviceRates) -> float:
     section = spec.optimizer
     if not section.enabled:
         return 0.0
@@ -205,17 +237,14 @@ class MessageTimes:
     num_links: int
 
     @classmethod
-    def of(cls, spec: Spec, pool: Pool, message_bytes: int) -> "MessageTimes":
+    def of(cls, pool: Pool, message_bytes: int) -> "MessageTimes":
         """The ways of a pool for messages of this size."""
-        network = _network(spec, pool, message_bytes)
+        network = network_between(pool.known, pool.ids, message_bytes)
         size = len(pool.ids)
         seconds = np.zeros((size, size))
         users: Counter[int] = Counter()
         for pair, route in network.routes.items():
-            slowest = min((network.links[link].bandwidth for link in route.links), default=inf)
-            drawn = 0.0 if route.jitter is None else route.jitter.mean
-            drawn += 0.0 if route.stall is None else route.stall.probability * route.stall.extra.mean
-            seconds[pair] = route.latency_s + drawn + message_bytes / slowest
+            seconds[pair] = message_seconds(route, network.links, message_bytes)
             users.update(route.links)
         shared = {pair: [link for link in route.links if users[link] > 1] for pair, route in network.routes.items()}
         most = max(map(len, shared.values()), default=0)
@@ -226,18 +255,14 @@ class MessageTimes:
             link_s[source, target, : len(numbers)] = [message_bytes / network.links[link].bandwidth for link in numbers]
         return cls(seconds=seconds, links=links, link_s=link_s, num_links=max(1, len(network.links)))
 
+    @property
+    def arrays(self) -> MessageArrays:
+        """For kernels."""
+        return MessageArrays(seconds=self.seconds, links=self.links, link_s=self.link_s)
+
     def nearest_s(self, pool: Pool) -> FloatArray:
         """Per kind, of a message between a device of the kind and the one nearest to it."""
         between = np.where(np.eye(len(self.seconds), dtype=bool), inf, np.minimum(self.seconds, self.seconds.T))
         nearest = between.min(axis=1, initial=inf)
         least = [nearest[pool.kind_of == kind].min() for kind in range(len(pool.kinds))]
         return np.where(np.isfinite(least), least, 0.0)
-
-
-def _network(spec: Spec, pool: Pool, message_bytes: int) -> Network:
-    """The network of a run on all devices, with a stage more than ranks, so that no rank's own habits are in it."""
-    ranks = len(pool.ids)
-    everywhere = spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"placement": pool.ids})})
-    shape = Shape(num_microbatches=1, rank_of_stage=(*range(ranks), 0))
-    costs = FixedCosts.uniform(ranks + 1, bytes_per_message=message_bytes)
-    return build_network(everywhere, shape, pool.cluster, costs)

@@ -11,8 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hops.distributions import FloatArray
-from hops.planner.problem import IntArray
+from hops.arrays import FloatArray, IntArray
 
 MOST_STATES = 1_500_000
 

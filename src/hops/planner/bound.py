@@ -27,10 +27,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from hops.distributions import FloatArray
-from hops.planner.block_costs import Tables
+from hops.arrays import FloatArray, IntArray
+from hops.planner.block_costs import BlockCosts
 from hops.planner.knapsack import FIRST, INNER, LAST, WHOLE, Knapsack, Pick
-from hops.planner.problem import IntArray, Pool, ScheduleFamily
+from hops.planner.problem import Pool, ScheduleFamily
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 MOST_CANDIDATES = 48
@@ -56,18 +56,18 @@ class Items:
     counts: IntArray
 
     @classmethod
-    def of(cls, tables: Tables, pool: Pool, counts: IntArray, hop_s: FloatArray) -> "Items":
+    def of(cls, blocks: BlockCosts, pool: Pool, counts: IntArray, hop_s: FloatArray) -> "Items":
         """Items that fit into memory with one microbatch in flight.
 
         `hop_s`: per kind, of a message to its nearest neighbour.
         """
         memory, prices = pool.memory_bytes, pool.prices
-        fits = (tables.static + tables.activation)[None] <= memory[:, None, None]
-        whole = by_place(np.where(fits, tables.whole, np.inf))
+        fits = (blocks.static + blocks.activation)[None] <= memory[:, None, None]
+        whole = by_place(np.where(fits, blocks.whole, np.inf))
         return cls(
             whole=whole,
-            forward=by_place(np.where(fits, tables.forward, np.inf)),
-            step=by_place(tables.step + tables.norm),
+            forward=by_place(np.where(fits, blocks.forward, np.inf)),
+            step=by_place(blocks.step + blocks.norm),
             hop_s=hop_s,
             price=np.where(np.isfinite(whole), prices[:, None, None], np.inf),
             counts=counts,

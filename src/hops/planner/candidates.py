@@ -1,25 +1,19 @@
 """The layouts of one group that are worth a simulation: exact starts, local search, or all of them if they are few."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
+from math import inf
 
 import numpy as np
 
-from hops.build.costs import host_gap
-from hops.model.partition import Partition
-from hops.planner.anneal import annealed
-from hops.planner.block_costs import MessageTimes, Tables
-from hops.planner.bottleneck import Bottleneck, Problem, least_bottleneck
-from hops.planner.bound import Choices, Items, by_place
-from hops.planner.budget import compiled_steps
-from hops.planner.layout import all_layouts, how_many, layout_of_pick, place
-from hops.planner.layout_bound import Layout, LayoutBound
-from hops.planner.local_search import Freedom, improve
-from hops.planner.problem import Group, IntArray, Objective, Pool, ScheduleFamily
-from hops.program.shape import Shape
-from hops.spec.open import OpenSpec
+from hops.planner.anneal import annealed, compiled_steps
+from hops.planner.layout import Candidate, Layout, all_layouts, how_many, layout_of_pick, place
+from hops.planner.layout_bound import bound_parts, expected_s, is_exact, layout_bound
+from hops.planner.layout_problem import LayoutProblem, layers_by_rule
+from hops.planner.local_search import layout_s, local_search
+from hops.planner.problem import Group, Objective, Pool
+from hops.planner.problem_bounds import ProblemBounds
 
 STARTS = 3  # that the local search begins from
 KEPT = 12  # layouts of a group that go on
@@ -27,215 +21,87 @@ PICKS = 12
 HEAT = 0.01  # of the search from the starts; later searches go downhill
 WARM, COOL = 0.003, 0.001  # of compiled searches, which take many more steps
 EXACT_COST = 2  # an exact search step costs as much as so many others, as most are refused by their floor
+LAYOUT_SHARE = 0.4  # of a budget
+LEAST_LAYOUTS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidate:
-    """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit.
-
-    `pipeline_s` is the part of the floor up to the last backward. `expected_s` is what its run takes but for shared
-    links and jitter, if `is_exact`, else the floor.
-    """
-
-    group: Group
-    layout: Layout
-    floor: float
-    floor_s: float
-    pipeline_s: float
-    expected_s: float
-    is_exact: bool
+def layouts_within(budget_s: float, *, ranks: int, groups: int) -> int:
+    """Layouts to value in each of so many groups."""
+    return max(LEAST_LAYOUTS, int(budget_s * LAYOUT_SHARE / groups / layout_s(ranks)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The search in one group."""
+    """The search in one group: its problem, what holds for all of its layouts, and what is known of each."""
 
-    opened: OpenSpec
     group: Group
-    pool: Pool
-    tables: Tables
-    ways: MessageTimes
+    bounds: ProblemBounds
     objective: Objective
     _known: dict[Layout, float] = field(default_factory=dict, repr=False)
     _expected: dict[Layout, float] = field(default_factory=dict, repr=False)
     _steps: list[int] = field(default_factory=list, repr=False)  # of compiled searches
 
-    @cached_property
-    def floor(self) -> LayoutBound:
-        group = self.group
-        return LayoutBound(
-            spec=group.spec,
-            pool=self.pool,
-            tables=self.tables,
-            ways=self.ways,
-            family=group.family,
-            size=group.size,
-            chunks=group.chunks,
-            v_shaped=group.v_shaped,
-        )
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """Devices of each kind that may be used."""
-        if self.opened.placement:
-            return self.pool.counts
-        return np.bincount(self.pool.kind_of[list(self.stated_devices)], minlength=len(self.pool.kinds)).astype(
-            np.int64
-        )
-
-    @cached_property
-    def stated_devices(self) -> tuple[int, ...]:
-        return tuple(self.pool.ids.index(each) for each in self.group.spec.hardware.ranks())
-
-    @cached_property
-    def problem(self) -> Problem:
-        """The bottleneck's problem, with the microbatches in flight that the family is certain of, by position."""
-        tables, size = self.tables, self.group.size
-        longest = self._most_ranks
-        flight = {
-            ScheduleFamily.ONE_F_ONE_B: np.minimum(np.arange(1, longest + 1), size),
-            ScheduleFamily.GPIPE: np.array([size]),
-        }.get(self.group.family, np.array([1]))
-        needed = (tables.static[None] + flight[:, None, None] * tables.activation[None]).astype(np.int64)
-        return Problem(seconds=tables.whole, needed=needed, memory=self.pool.memory_bytes, counts=self.counts)
-
-    @cached_property
-    def bottleneck(self) -> Bottleneck | None:
-        """None if nothing fits. For several chunks it is only a start: what it proves is for one stage per rank."""
-        return least_bottleneck(self.problem)
-
-    @cached_property
-    def choices(self) -> Choices:
-        """The bound over all choices."""
-        group, spec = self.group, self.group.spec
-        hop_s = self.ways.nearest_s(self.pool)
-        items = Items.of(self.tables, self.pool, self.counts, hop_s)
-        found = self.bottleneck
-        exact = found is not None and found.exact and group.chunks == 1
-        least = found.seconds if exact and found is not None else self._by_capacity()
-        return Choices(
-            items=items,
-            family=group.family,
-            size=group.size,
-            least=least,
-            gap_s=host_gap(spec, Shape.loop(1, num_microbatches=1)) if spec.optimizer.enabled else 0.0,
-            end_s=self._least_end(),
-            tied_s=self._least_tied(),
-            ends_together=spec.optimizer.enabled and spec.optimizer.synchronized,
-            chunked=group.chunks > 1,
-        )
-
-    def _by_capacity(self) -> float:
-        """The least time within which all devices together could hold the layers, whatever else they would need."""
-        tables = self.tables
-        fits = tables.static[None] <= self.pool.memory_bytes[:, None, None]
-        per_length = by_place(np.where(fits, tables.whole, np.inf)).min(axis=1)
-        times = np.unique(per_length[np.isfinite(per_length)])
-        length = np.arange(tables.num_layers + 1)
-        low, high = 0, len(times) - 1
-        while low < high:
-            middle = (low + high) // 2
-            most = np.where(per_length <= times[middle], length, 0).max(axis=1)
-            low, high = (low, middle) if (most * self.counts).sum() >= tables.num_layers else (middle + 1, high)
-        return float(times[low]) if len(times) else 0.0
-
-    def _least_end(self) -> float:
-        """The step that every iteration needs: where all ranks wait, some hold the average share of layers at least."""
-        section = self.group.spec.optimizer
-        if not section.enabled:
-            return 0.0
-        available = max(1, int(self.counts.sum()))
-        share = -(-self.tables.num_layers // available) if section.synchronized and self.group.chunks == 1 else 1
-        steps = by_place(self.tables.step)[:, :, share:]
-        return float(steps.min())
-
-    def _least_tied(self) -> float:
-        """Of two devices; 0 where the reduction may begin before all backwards have ended."""
-        if self.group.family is ScheduleFamily.ANY or self.group.chunks > 1 or len(self.pool.ids) == 1:
-            return 0.0
-        tied = self.floor.tied
-        return float(tied[~np.eye(len(tied), dtype=bool)].min())
+    @property
+    def problem(self) -> LayoutProblem:
+        return self.bounds.problem
 
     @property
     def fits(self) -> bool:
-        """Whether anything may fit: with several chunks, what is known of one stage per rank does not decide."""
-        return self.group.chunks > 1 or self.bottleneck is not None
+        """Whether anything may fit."""
+        return self.bounds.fits
 
     @property
     def fit_is_certain(self) -> bool:
         """Whether a layout that is left out for its memory fits under no schedule: in V schedules that is estimated."""
-        return not self.group.v_shaped
+        return not self.problem.v_shaped
 
     @property
     def num_valued(self) -> int:
         """Layouts valued so far."""
         return len(self._known) + sum(self._steps)
 
+    @property
+    def best_known(self) -> Layout | None:
+        """The best layout valued so far that fits; None if there is none."""
+        best = min(self._known, key=self.value, default=None)
+        return None if best is None or self._known[best] == inf else best
+
     def bound(self) -> float:
         """No plan of the group has a better value."""
-        seconds = self.choices.seconds
+        choices = self.bounds.choices
         if self.objective is Objective.COST_PER_TOKEN:
-            return self.objective.of(1.0, samples=self.group.samples, price_per_hour=self.choices.price_seconds)
-        return self.objective.of(seconds, samples=self.group.samples, price_per_hour=0.0)
+            return self.objective.of(1.0, samples=self.group.samples, price_per_hour=choices.price_seconds)
+        return self.objective.of(choices.seconds, samples=self.group.samples, price_per_hour=0.0)
 
     def value(self, layout: Layout) -> float:
         """The floor of a layout in the objective's unit."""
         if layout not in self._known:
-            price = float(self.pool.prices[self.pool.kind_of[list(layout.devices)]].sum())
-            self._known[layout] = self.objective.of(
-                self.floor.seconds(layout), samples=self.group.samples, price_per_hour=price
-            )
+            self._known[layout] = self._in_unit(layout, layout_bound(self.problem, layout))
         return self._known[layout]
 
     def expected(self, layout: Layout) -> float:
         """The value to expect of a layout: exact but for shared links where that is known, else the floor."""
-        if not self.floor.is_exact:
+        if not is_exact(self.problem):
             return self.value(layout)
         if layout not in self._expected:
-            price = float(self.pool.prices[self.pool.kind_of[list(layout.devices)]].sum())
-            self._expected[layout] = self.objective.of(
-                self.floor.exact(layout), samples=self.group.samples, price_per_hour=price
-            )
+            self._expected[layout] = self._in_unit(layout, expected_s(self.problem, layout))
         return self._expected[layout]
 
-    @cached_property
-    def freedom(self) -> Freedom:
-        opened = self.opened
-        stated = self.group.spec.pipeline.partition
-        rule = None if opened.partition or isinstance(stated, tuple) else self._rule(str(stated))
-        return Freedom(
-            devices=opened.placement,
-            layers=opened.partition,
-            subset=opened.placement and not isinstance(stated, tuple),
-            chunks=self.group.chunks,
-            rule=rule,
-        )
-
-    def _rule(self, stated: str) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
-        def layers(devices: tuple[int, ...]) -> tuple[int, ...]:
-            if stated == "even":
-                return Partition.even(self.tables.num_layers, len(devices) * self.group.chunks).layers
-            return self.balanced(devices)
-
-        return layers
-
-    def balanced(self, devices: tuple[int, ...]) -> tuple[int, ...]:
-        """The layers that `partition: balanced` gives these devices."""
-        rank_of = self.floor.shape(len(devices)).rank_of_stage
-        kinds = self.pool.kind_of[[devices[rank] for rank in rank_of]]
-        table = (self.tables.forward + self.tables.fused)[kinds]
-        return Partition.balanced_by_table(table).layers
+    def _in_unit(self, layout: Layout, seconds: float) -> float:
+        price = float(self.problem.pool.prices[self.problem.pool.kind_of[list(layout.devices)]].sum())
+        return self.objective.of(seconds, samples=self.group.samples, price_per_hour=price)
 
     def is_small(self, evaluations: int) -> bool:
         """Whether all layouts can be valued."""
-        return how_many(self.pool, self.tables.num_layers, self.freedom, self._first_start()) <= evaluations
+        problem = self.problem
+        return how_many(problem.pool, problem.num_layers, problem.freedom, problem.stated) <= evaluations
 
     def candidates(self, evaluations: int, seed: int) -> list[Candidate]:
         """The best layouts, best first; all of them, if they are few enough."""
         if not self.fits:
             return []
         if self.is_small(evaluations):
-            layouts = list(all_layouts(self.pool, self.tables.num_layers, self.freedom, self._first_start()))
+            layouts = list(self._all_layouts())
         else:
             self._search(evaluations, seed)
             layouts = list(self._expected) or list(self._known)
@@ -243,133 +109,110 @@ class Search:
         if self.is_small(evaluations):
             kept = sorted(fitting, key=self.value)
         else:
-            kept = _different(sorted(fitting, key=self.expected), self.pool, KEPT)
+            kept = _different(sorted(fitting, key=self.expected), self.problem.pool, KEPT)
         return [self.candidate(layout) for layout in kept]
+
+    def candidate(self, layout: Layout) -> Candidate:
+        """A layout with its floors."""
+        pipeline_s, floor_s = bound_parts(self.problem, layout)
+        exact = is_exact(self.problem)
+        return Candidate(
+            group=self.group,
+            layout=layout,
+            floor=self.value(layout),
+            floor_s=floor_s,
+            pipeline_s=pipeline_s,
+            expected_s=expected_s(self.problem, layout) if exact else floor_s,
+            is_exact=exact,
+        )
+
+    def _all_layouts(self) -> Iterator[Layout]:
+        problem = self.problem
+        for layout in all_layouts(problem.pool, problem.num_layers, problem.freedom, problem.stated):
+            yield layout if problem.freedom.rule is None else self._by_rule(layout.devices)
+
+    def _by_rule(self, devices: tuple[int, ...]) -> Layout:
+        return Layout(devices=devices, layers=layers_by_rule(self.problem, devices))
 
     def _search(self, evaluations: int, seed: int) -> None:
         """A third of the evaluations on each of: the best starts, the best of these, and that by exact values.
 
         Where exact steps are compiled, the best starts share half of them, the best of these gets the other half.
         """
+        problem = self.problem
         starts = sorted(dict.fromkeys(self.starts()), key=self.value)[:STARTS]
-        if self.floor.is_exact and self.freedom.compiled_moves:
-            steps = compiled_steps(evaluations, ranks=self._most_ranks, size=self.group.size) // 2
-            seeds = range(seed, seed + STARTS)
-            found = [
-                self._annealed(start, steps // STARTS, each, WARM) for start, each in zip(starts, seeds, strict=False)
-            ]
-            if found:
-                self._annealed(min(found, key=self.expected), steps, seed + STARTS, COOL)
+        if not starts:
             return
-        found = [self._improved(start, evaluations // 3 // STARTS, seed, HEAT) for start in starts]
-        if not found:
+        if is_exact(problem) and problem.freedom.rule is None:
+            steps = compiled_steps(evaluations, ranks=problem.most_ranks, size=problem.size) // 2
+            found = [self._annealed(start, steps // STARTS, seed + number, WARM) for number, start in enumerate(starts)]
+            self._annealed(min(found, key=self.expected), steps, seed + STARTS, COOL)
             return
-        best = self._improved(min(found, key=self.value), evaluations // 3, seed + 1)
-        if self.floor.is_exact:
-            tries = evaluations // 3 // EXACT_COST
-            improve(best, self._screened(), self.pool, self.freedom, evaluations=tries, seed=seed + 2)
+        third = evaluations // 3
+        found = [
+            local_search(problem, self._floor, start, steps=third // STARTS, seed=seed, heat=HEAT) for start in starts
+        ]
+        best = local_search(problem, self._floor, min(found, key=self.value), steps=third, seed=seed + 1)
+        if is_exact(problem):
+            local_search(problem, self._screened, best, steps=third // EXACT_COST, seed=seed + 2)
         else:
-            self._improved(best, evaluations // 3, seed + 2)
-
-    @property
-    def _most_ranks(self) -> int:
-        return min(int(self.counts.sum()), self.tables.num_layers)
+            local_search(problem, self._floor, best, steps=third, seed=seed + 2)
 
     def _annealed(self, start: Layout, steps: int, seed: int, heat: float) -> Layout:
         """The best that the compiled search finds from a layout; its improvements become known."""
         by_price = self.objective is Objective.COST_PER_TOKEN
-        prices = self.pool.prices[self.pool.kind_of] if by_price else None
-        moves = self.freedom.compiled_moves
-        found = annealed(self.floor, start, moves=moves, prices=prices, steps=steps, heat=heat, seed=seed)
+        found = annealed(self.problem, start, by_price=by_price, steps=steps, heat=heat, seed=seed)
         self._steps.append(steps)
         return min([start, *found], key=self.expected)
 
-    def candidate(self, layout: Layout) -> Candidate:
-        """A layout with its floors."""
-        pipeline_s, floor_s = self.floor.parts(layout)
-        value = self.value(layout)
-        exact = self.floor.is_exact
-        return Candidate(
-            group=self.group,
-            layout=layout,
-            floor=value,
-            floor_s=floor_s,
-            pipeline_s=pipeline_s,
-            expected_s=self.floor.exact(layout) if exact else floor_s,
-            is_exact=exact,
-        )
+    def _floor(self, layout: Layout, limit: float) -> float:
+        return self.value(layout)
 
-    def _screened(self) -> Callable[[Layout], float]:
-        """Expected values for a search that goes downhill: a floor above the best so far is reason enough to refuse."""
-        best = float("inf")
-
-        def value(layout: Layout) -> float:
-            nonlocal best
-            floor = self.value(layout)
-            if floor > best:
-                return floor
-            expected = self.expected(layout)
-            best = min(best, expected)
-            return expected
-
-        return value
-
-    def _improved(self, start: Layout, evaluations: int, seed: int, heat: float = 0.0) -> Layout:
-        found = improve(start, self.value, self.pool, self.freedom, evaluations=evaluations, seed=seed, heat=heat)
-        return found.layout
-
-    def _first_start(self) -> Layout:
-        """The layout that the spec states, as far as it states one."""
-        stated = self.group.spec.pipeline.partition
-        devices = self.stated_devices
-        if isinstance(stated, tuple):
-            return Layout(devices=devices, layers=stated)
-        return Layout(devices=devices, layers=(self.tables.num_layers,) * len(devices))
+    def _screened(self, layout: Layout, limit: float) -> float:
+        """The expected value, where the floor is not already reason enough to refuse."""
+        floor = self.value(layout)
+        return floor if floor > limit else self.expected(layout)
 
     def starts(self) -> Iterator[Layout]:
         """Layouts to begin from: the exact least bottleneck, and sets of items with little fill or a low price."""
-        freedom = self.freedom
-        stated = self.group.spec.pipeline.partition
-        if not freedom.devices:
-            yield Layout(devices=self.stated_devices, layers=self._layers_on(self.stated_devices))
+        problem = self.problem
+        if not problem.freedom.devices:
+            yield self._by_rule(problem.devices)
             return
-        if isinstance(stated, tuple) and not self.opened.partition:
-            yield self._devices_for(stated)
+        if problem.layers is not None and not problem.freedom.layers:
+            yield _devices_for(problem, problem.layers)
             return
-        one_chunk = list(self._one_chunk_starts())
-        for layout in one_chunk:
-            if self.group.chunks == 1 and freedom.rule is None:
+        for layout in list(self._one_chunk_starts()):
+            if problem.freedom.chunks == 1 and problem.freedom.rule is None:
                 yield layout
-            elif len(layout.devices) * self.group.chunks <= self.tables.num_layers:
-                yield Layout(devices=layout.devices, layers=self._layers_on(layout.devices))
-
-    def _layers_on(self, devices: tuple[int, ...]) -> tuple[int, ...]:
-        rule = self.freedom.rule
-        return self.balanced(devices) if rule is None else rule(devices)
+            elif len(layout.devices) * problem.freedom.chunks <= problem.num_layers:
+                yield self._by_rule(layout.devices)
 
     def _one_chunk_starts(self) -> Iterator[Layout]:
-        choices = self.choices
-        if self.bottleneck is not None:
-            exact = self.bottleneck.layout
-            yield place(zip(exact.kinds, exact.layers, strict=True), self.pool)
+        choices, pool = self.bounds.choices, self.problem.pool
+        if self.bounds.bottleneck is not None:
+            exact = self.bounds.bottleneck.layout
+            yield place(zip(exact.kinds, exact.layers, strict=True), pool)
         for pick in islice(choices.picks(), PICKS):
-            yield layout_of_pick(pick, choices.items, self.pool)
+            yield layout_of_pick(pick, choices.items, pool)
         if self.objective in (Objective.COST_PER_TOKEN, Objective.PARETO):
             limits = choices.bottlenecks[np.unique(np.linspace(0, len(choices.bottlenecks) - 1, PICKS).astype(int))]
             cheapest = choices.cheapest(limits)
             for index in np.flatnonzero(np.isfinite(cheapest.values)).tolist():
-                yield layout_of_pick(cheapest.pick(index), choices.items, self.pool)
+                yield layout_of_pick(cheapest.pick(index), choices.items, pool)
 
-    def _devices_for(self, layers: tuple[int, ...]) -> Layout:
-        """Stated layers: the most layers for the fastest devices."""
-        ranks = len(layers) // self.group.chunks
-        per_rank = [sum(layers[rank :: max(ranks, 1)]) for rank in range(ranks)]
-        one_layer = self.tables.whole[:, 1, 2] if self.tables.num_layers > 2 else self.tables.whole[:, 0, -1]
-        fast_first = sorted(range(len(self.pool.ids)), key=lambda device: float(one_layer[self.pool.kind_of[device]]))
-        devices = [0] * ranks
-        for device, rank in zip(fast_first, sorted(range(ranks), key=lambda rank: -per_rank[rank]), strict=False):
-            devices[rank] = device
-        return Layout(devices=tuple(devices), layers=layers)
+
+def _devices_for(problem: LayoutProblem, layers: tuple[int, ...]) -> Layout:
+    """Stated layers: the most layers for the fastest devices."""
+    blocks, pool = problem.blocks, problem.pool
+    ranks = len(layers) // problem.freedom.chunks
+    per_rank = [sum(layers[rank :: max(ranks, 1)]) for rank in range(ranks)]
+    one_layer = blocks.whole[:, 1, 2] if problem.num_layers > 2 else blocks.whole[:, 0, -1]
+    fast_first = sorted(range(len(pool.ids)), key=lambda device: float(one_layer[pool.kind_of[device]]))
+    devices = [0] * ranks
+    for device, rank in zip(fast_first, sorted(range(ranks), key=lambda rank: -per_rank[rank]), strict=False):
+        devices[rank] = device
+    return Layout(devices=tuple(devices), layers=layers)
 
 
 def _different(layouts: list[Layout], pool: Pool, most: int) -> list[Layout]:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hops.distributions import FloatArray
-from hops.planner.problem import IntArray
+from hops.arrays import FloatArray, IntArray
 
 INNER, FIRST, LAST, WHOLE = range(4)  # places
 

@@ -1,15 +1,65 @@
-"""From sets of items to layouts: slow stages first, devices of one node side by side."""
+"""Layouts: what they are, what of them may change, how items become one, and the list of all."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from itertools import combinations
 from math import comb
 
 from hops.planner.bound import Items
 from hops.planner.knapsack import FIRST, LAST, WHOLE, Pick
-from hops.planner.layout_bound import Layout
-from hops.planner.local_search import Freedom
-from hops.planner.problem import Pool
+from hops.planner.problem import Group, Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """One way to place the model: the device of every rank, and the layers of every stage."""
+
+    devices: tuple[int, ...]
+    layers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidate:
+    """A layout of a group. No run of it can beat `floor_s`, nor `floor`, the same in the objective's unit.
+
+    `pipeline_s` is the part of the floor up to the last backward. `expected_s` is what its run takes but for shared
+    links and jitter, if `is_exact`, else the floor.
+    """
+
+    group: Group
+    layout: Layout
+    floor: float
+    floor_s: float
+    pipeline_s: float
+    expected_s: float
+    is_exact: bool
+
+
+class LayerRule(Enum):
+    """How the layers follow from the devices, where the spec states it (`pipeline.partition`)."""
+
+    EVEN = "even"
+    BALANCED = "balanced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freedom:
+    """What the search may change.
+
+    Attributes:
+        devices, layers: which devices in which order; how many layers each stage has.
+        subset: whether the number of devices may change, and unused ones be taken.
+        chunks: stages per rank.
+        rule: the layers that follow from the devices; None: they do not.
+    """
+
+    devices: bool = True
+    layers: bool = True
+    subset: bool = True
+    chunks: int = 1
+    rule: LayerRule | None = None
 
 
 def layout_of_pick(pick: Pick, items: Items, pool: Pool) -> Layout:
@@ -65,16 +115,14 @@ def how_many(pool: Pool, num_layers: int, freedom: Freedom, start: Layout) -> in
 
 
 def all_layouts(pool: Pool, num_layers: int, freedom: Freedom, start: Layout) -> Iterator[Layout]:
-    """All layouts that a search from `start` could reach."""
+    """All layouts that a search from `start` could reach. Where a rule says the layers, they are those of `start`."""
     if not freedom.devices:
         sequences: Iterator[tuple[int, ...]] = iter([start.devices])
     else:
         sizes = range(1, min(len(pool.ids), num_layers) + 1) if freedom.subset else [len(start.devices)]
         sequences = (sequence for size in sizes for sequence in _sequences(pool, size))
     for devices in sequences:
-        if freedom.rule is not None:
-            yield Layout(devices=devices, layers=freedom.rule(devices))
-        elif not freedom.layers:
+        if not freedom.layers:
             yield Layout(devices=devices, layers=start.layers)
         else:
             for layers in _compositions(num_layers, len(devices) * freedom.chunks):

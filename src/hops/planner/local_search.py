@@ -1,234 +1,191 @@
-"""Local search on a layout: which devices, in which order, with how many layers each."""
+"""Local search on a layout: which devices, in which order, with how many layers each. The moves are compiled.
+
+Its rates turn a time budget into steps, so that a budget gives the same layouts on any machine.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from hops.planner import anneal
-from hops.planner.layout_bound import Layout
-from hops.planner.problem import Pool
+from hops.arrays import FloatArray, IntArray
+from hops.compiled import kernel
+from hops.planner.layout import Freedom, Layout
+from hops.planner.layout_problem import LayoutProblem, layers_by_rule
 
-Value = Callable[[Layout], float]
+Judge = Callable[[Layout, float], float]
+"""judge(layout, limit): its value, which may be anything above the limit where it is above it"""
+DRAWS = 4  # random numbers per step
+LAYER, LAYER_FAR, SWAP, SWAP_DEVICES, RELOCATE, REPLACE, DROP, ADD = range(8)
+LAYOUT_S = 60e-6  # one value of a layout, plus the following per stage; measured on two cores of a cloud CPU
+LAYOUT_STAGE_S = 0.6e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freedom:
-    """What the search may change.
+def layout_s(ranks: int) -> float:
+    """Seconds that one step of the search takes, at the rates above."""
+    return LAYOUT_S + LAYOUT_STAGE_S * ranks
+
+
+class LayoutArrays(NamedTuple):
+    """A layout with room to grow, which moves read and write.
 
     Attributes:
-        devices, layers: which devices in which order; how many layers each stage has.
-        subset: whether the number of devices may change, and unused ones be taken.
-        chunks: stages per rank.
-        rule: the layers that follow from the devices, where the spec states how (even, balanced).
+        device: of each rank; shape (devices + 1,), of which the first `size[0]` count.
+        layers: of each stage; shape (chunks x (devices + 1),), of which the first `size[1]` count.
+        spare: devices that no rank has; shape (devices,), of which the first `size[2]` count.
+        size: how many ranks, stages and spare devices there are.
     """
 
-    devices: bool = True
-    layers: bool = True
-    subset: bool = True
-    chunks: int = 1
-    rule: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
+    device: IntArray
+    layers: IntArray
+    spare: IntArray
+    size: IntArray
+
+    @classmethod
+    def of(cls, layout: Layout, devices: int, chunks: int = 1) -> "LayoutArrays":
+        """A layout, with room for so many devices."""
+        device = np.zeros(devices + 1, dtype=np.int64)
+        layers = np.zeros(chunks * (devices + 1), dtype=np.int64)
+        device[: len(layout.devices)] = layout.devices
+        layers[: len(layout.layers)] = layout.layers
+        size = np.array([len(layout.devices), len(layout.layers), 0])
+        arrays = cls(device, layers, np.zeros(devices, dtype=np.int64), size)
+        find_spare(arrays)
+        return arrays
 
     @property
-    def compiled_moves(self) -> tuple[int, ...]:
-        """The moves of `anneal` that are allowed; none where it does not know enough: chunks, or a rule for layers."""
-        if self.chunks > 1 or self.rule is not None:
-            return ()
-        both = self.devices and self.layers
-        allowed = {
-            anneal.LAYER: self.layers,
-            anneal.LAYER_FAR: self.layers,
-            anneal.SWAP: both,
-            anneal.SWAP_DEVICES: self.devices,
-            anneal.RELOCATE: both,
-            anneal.REPLACE: self.devices and self.subset,
-            anneal.DROP: both and self.subset,
-            anneal.ADD: both and self.subset,
-        }
-        return tuple(move for move, yes in allowed.items() if yes)
+    def layout(self) -> Layout:
+        ranks, stages, _ = self.size.tolist()
+        return Layout(devices=tuple(self.device[:ranks].tolist()), layers=tuple(self.layers[:stages].tolist()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The best layout of a search, and its value."""
+@kernel
+def find_spare(here: LayoutArrays) -> None:
+    """Fill in the devices that no rank has, in rising order."""
+    used = np.zeros(len(here.spare), np.int64)
+    for rank in range(here.size[0]):
+        used[here.device[rank]] = 1
+    here.size[2] = 0
+    for device in range(len(here.spare)):
+        if used[device] == 0:
+            here.spare[here.size[2]] = device
+            here.size[2] += 1
 
-    layout: Layout
-    value: float
+
+@kernel
+def propose(move: int, here: LayoutArrays, draws: FloatArray, out: LayoutArrays) -> bool:
+    """Fill `out` with a neighbour of the layout, drawn by numbers in [0, 1); its spare devices are not filled in.
+
+    False if the move is not possible here. SWAP, RELOCATE, DROP and ADD need one stage per rank.
+    """
+    ranks, stages, num_spare = here.size[0], here.size[1], here.size[2]
+    count = stages if move <= LAYER_FAR else ranks
+    one, two = int(draws[1] * count), int(draws[2] * count)
+    for rank in range(ranks):
+        out.device[rank] = here.device[rank]
+    for stage in range(stages):
+        out.layers[stage] = here.layers[stage]
+    out.size[0], out.size[1] = ranks, stages
+    if move <= LAYER_FAR:  # one layer to a neighbour, or to any stage
+        if move == LAYER:
+            two = one + 1 if draws[2] < 0.5 else one - 1
+        if one == two or two < 0 or two >= stages or here.layers[one] < 2:
+            return False
+        out.layers[one] -= 1
+        out.layers[two] += 1
+        return True
+    if move <= SWAP_DEVICES:  # two stages trade places, or devices alone
+        if one == two:
+            return False
+        out.device[one], out.device[two] = here.device[two], here.device[one]
+        if move == SWAP:
+            out.layers[one], out.layers[two] = here.layers[two], here.layers[one]
+        return True
+    if move == RELOCATE:  # a run of stages goes elsewhere: a node's devices, for example
+        length = 1 + int(draws[3] * draws[3] * (ranks // 2))
+        length = min(length, ranks - one)
+        spot = int(draws[2] * (ranks - length + 1))
+        if spot == one:
+            return False
+        place = 0
+        for stage in range(ranks - length + 1):  # the others in turn, with the run before the one at `spot`
+            if stage == spot:
+                for number in range(length):
+                    source = one + number
+                    out.device[place], out.layers[place] = here.device[source], here.layers[source]
+                    place += 1
+            if stage < ranks - length:
+                source = stage if stage < one else stage + length
+                out.device[place], out.layers[place] = here.device[source], here.layers[source]
+                place += 1
+        return True
+    if move == REPLACE:  # a spare device takes the place of one that is used
+        if num_spare == 0:
+            return False
+        out.device[one] = here.spare[int(draws[3] * num_spare)]
+        return True
+    if move == DROP:  # a stage is given up; its layers go to others
+        if ranks < 2:
+            return False
+        for stage in range(one, ranks - 1):
+            out.device[stage], out.layers[stage] = here.device[stage + 1], here.layers[stage + 1]
+        for number in range(here.layers[one]):
+            out.layers[int((draws[2] + draws[3] * number) % 1.0 * (ranks - 1))] += 1
+        out.size[0], out.size[1] = ranks - 1, ranks - 1
+        return True
+    if num_spare == 0 or here.layers[two] < 2:  # ADD: a spare device takes a layer from a stage
+        return False
+    spot = int(draws[1] * (ranks + 1))
+    for stage in range(ranks, spot, -1):
+        out.device[stage], out.layers[stage] = here.device[stage - 1], here.layers[stage - 1]
+    out.layers[two if two < spot else two + 1] -= 1
+    out.device[spot] = here.spare[int(draws[3] * num_spare)]
+    out.layers[spot] = 1
+    out.size[0], out.size[1] = ranks + 1, ranks + 1
+    return True
 
 
-def improve(
-    start: Layout, value: Value, pool: Pool, freedom: Freedom, *, evaluations: int, seed: int, heat: float = 0.0
-) -> Found:
+def moves_of(freedom: Freedom) -> tuple[int, ...]:
+    """The moves that are allowed."""
+    both = freedom.devices and freedom.layers and freedom.chunks == 1
+    allowed = {
+        LAYER: freedom.layers,
+        LAYER_FAR: freedom.layers,
+        SWAP: both,
+        SWAP_DEVICES: freedom.devices,
+        RELOCATE: both,
+        REPLACE: freedom.devices and freedom.subset,
+        DROP: both and freedom.subset,
+        ADD: both and freedom.subset,
+    }
+    return tuple(move for move, yes in allowed.items() if yes)
+
+
+def local_search(
+    problem: LayoutProblem, judge: Judge, start: Layout, *, steps: int, seed: int, heat: float = 0.0
+) -> Layout:
     """The best layout found by so many random moves.
 
     A move is kept unless it makes the value worse by more than a threshold that falls to nothing (threshold accepting,
     Dueck and Scheuer 1990): at first `heat`, as a part of the value. No clock is read: a call gives the same again.
     """
-    rng = np.random.default_rng(seed)
-    here = best = start
-    here_value = best_value = value(start)
-    moves = [move for move, allowed in _moves(freedom) if allowed]
-    for number in range(evaluations if moves else 0):
-        changed = moves[int(rng.integers(len(moves)))](_At(here=here, pool=pool, rng=rng))
-        if changed is None or changed == here:
+    moves = moves_of(problem.freedom)
+    if not moves or steps <= 0:
+        return start
+    devices, chunks = len(problem.pool.ids), problem.freedom.chunks
+    here, out = (LayoutArrays.of(start, devices, chunks) for _ in range(2))
+    best, best_value = start, judge(start, np.inf)
+    here_value = best_value
+    for number, draws in enumerate(np.random.default_rng(seed).random((steps, DRAWS))):
+        if not propose.fast(moves[int(draws[0] * len(moves))], here, draws, out):
             continue
-        if freedom.rule is not None and changed.devices != here.devices:
-            changed = Layout(devices=changed.devices, layers=freedom.rule(changed.devices))
-        changed_value = value(changed)
-        if changed_value <= here_value * (1 + heat * (1 - number / evaluations)):
-            here, here_value = changed, changed_value
-            if here_value < best_value:
-                best, best_value = here, here_value
-    return Found(layout=best, value=best_value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _At:
-    """Where a move starts from, and what it draws with."""
-
-    here: Layout
-    pool: Pool
-    rng: np.random.Generator
-
-
-Move = Callable[[_At], Layout | None]
-
-
-def _moves(freedom: Freedom) -> list[tuple[Move, bool]]:
-    one_chunk = freedom.chunks == 1
-    return [
-        (_move_layer, freedom.layers),
-        (_move_layer_far, freedom.layers),
-        (_swap_stages, freedom.devices and freedom.layers and one_chunk),
-        (_swap_devices, freedom.devices),
-        (_relocate, freedom.devices and freedom.layers and one_chunk),
-        (_reverse, freedom.devices and freedom.layers and one_chunk),
-        (_replace, freedom.devices and freedom.subset),
-        (_drop, freedom.devices and freedom.layers and freedom.subset and one_chunk),
-        (_add, freedom.devices and freedom.layers and freedom.subset and one_chunk),
-    ]
-
-
-def _two(size: int, rng: np.random.Generator) -> tuple[int, int] | None:
-    """Two different places."""
-    if size < 2:
-        return None
-    first = int(rng.integers(size))
-    return first, (first + 1 + int(rng.integers(size - 1))) % size
-
-
-def _shift(layers: tuple[int, ...], source: int, target: int) -> tuple[int, ...] | None:
-    if layers[source] < 2:
-        return None
-    moved = list(layers)
-    moved[source] -= 1
-    moved[target] += 1
-    return tuple(moved)
-
-
-def _move_layer(at: _At) -> Layout | None:
-    """One layer to a neighbouring stage."""
-    stage = int(at.rng.integers(len(at.here.layers)))
-    target = stage + (1 if at.rng.random() < 0.5 else -1)
-    if not 0 <= target < len(at.here.layers):
-        return None
-    layers = _shift(at.here.layers, stage, target)
-    return None if layers is None else Layout(devices=at.here.devices, layers=layers)
-
-
-def _move_layer_far(at: _At) -> Layout | None:
-    """One layer from any stage to any other."""
-    pair = _two(len(at.here.layers), at.rng)
-    layers = None if pair is None else _shift(at.here.layers, *pair)
-    return None if layers is None else Layout(devices=at.here.devices, layers=layers)
-
-
-def _swapped(values: tuple[int, ...], pair: tuple[int, int]) -> tuple[int, ...]:
-    changed = list(values)
-    changed[pair[0]], changed[pair[1]] = changed[pair[1]], changed[pair[0]]
-    return tuple(changed)
-
-
-def _swap_stages(at: _At) -> Layout | None:
-    """Two stages trade places, with their devices."""
-    pair = _two(len(at.here.layers), at.rng)
-    if pair is None:
-        return None
-    return Layout(devices=_swapped(at.here.devices, pair), layers=_swapped(at.here.layers, pair))
-
-
-def _swap_devices(at: _At) -> Layout | None:
-    """Two ranks trade devices and keep their layers."""
-    pair = _two(len(at.here.devices), at.rng)
-    return None if pair is None else Layout(devices=_swapped(at.here.devices, pair), layers=at.here.layers)
-
-
-def _relocate(at: _At) -> Layout | None:
-    """A run of stages goes elsewhere: a node's devices, for example."""
-    size = len(at.here.layers)
-    if size < 2:
-        return None
-    start = int(at.rng.integers(size))
-    length = int(at.rng.integers(1, max(2, size // 2 + 1)))
-    run = range(start, min(size, start + length))
-    rest = [stage for stage in range(size) if stage not in run]
-    spot = int(at.rng.integers(len(rest) + 1))
-    order = [*rest[:spot], *run, *rest[spot:]]
-    return _in_order(at.here, order)
-
-
-def _reverse(at: _At) -> Layout | None:
-    """A run of stages is turned round."""
-    pair = _two(len(at.here.layers), at.rng)
-    if pair is None:
-        return None
-    low, high = min(pair), max(pair)
-    stages = list(range(len(at.here.layers)))
-    return _in_order(at.here, [*stages[:low], *stages[low : high + 1][::-1], *stages[high + 1 :]])
-
-
-def _in_order(here: Layout, order: list[int]) -> Layout:
-    return Layout(
-        devices=tuple(here.devices[stage] for stage in order), layers=tuple(here.layers[stage] for stage in order)
-    )
-
-
-def _unused(at: _At) -> int | None:
-    used = set(at.here.devices)
-    free = [device for device in range(len(at.pool.ids)) if device not in used]
-    return free[int(at.rng.integers(len(free)))] if free else None
-
-
-def _replace(at: _At) -> Layout | None:
-    """A device that is not used takes the place of one that is."""
-    device = _unused(at)
-    if device is None:
-        return None
-    rank = int(at.rng.integers(len(at.here.devices)))
-    return Layout(devices=(*at.here.devices[:rank], device, *at.here.devices[rank + 1 :]), layers=at.here.layers)
-
-
-def _drop(at: _At) -> Layout | None:
-    """A stage is given up; its layers go to others at random, one by one."""
-    size = len(at.here.layers)
-    if size < 2:
-        return None
-    stage = int(at.rng.integers(size))
-    layers = [count for spot, count in enumerate(at.here.layers) if spot != stage]
-    for _ in range(at.here.layers[stage]):
-        layers[int(at.rng.integers(size - 1))] += 1
-    return Layout(devices=at.here.devices[:stage] + at.here.devices[stage + 1 :], layers=tuple(layers))
-
-
-def _add(at: _At) -> Layout | None:
-    """An unused device gets a stage of one layer, taken from any that has more."""
-    device = _unused(at)
-    givers = [stage for stage, count in enumerate(at.here.layers) if count > 1]
-    if device is None or not givers:
-        return None
-    giver = givers[int(at.rng.integers(len(givers)))]
-    layers = list(at.here.layers)
-    layers[giver] -= 1
-    spot = int(at.rng.integers(len(layers) + 1))
-    devices = (*at.here.devices[:spot], device, *at.here.devices[spot:])
-    return Layout(devices=devices, layers=(*layers[:spot], 1, *layers[spot:]))
+        changed = out.layout
+        if problem.freedom.rule is not None:
+            changed = Layout(devices=changed.devices, layers=layers_by_rule(problem, changed.devices))
+        limit = here_value * (1 + heat * (1 - number / steps))
+        value = judge(changed, limit)
+        if value <= limit:
+            here, here_value = LayoutArrays.of(changed, devices, chunks), value
+            if value < best_value:
+                best, best_value = changed, value
+    return best

@@ -7,16 +7,21 @@ from itertools import islice, zip_longest
 from hops.build.run import SimulatedRun, summarize
 from hops.errors import UsageError
 from hops.metrics.summary import Summary
-from hops.planner.block_costs import MessageTimes, Tables, build_tables
-from hops.planner.budget import REHEARSAL_SHARE, SEARCH_SHARE, Budget
-from hops.planner.candidates import Candidate, Search
-from hops.planner.problem import SECONDS_PER_HOUR, Objective, Pool, groups, search_s
+from hops.planner.block_costs import BlockCosts, MessageTimes, block_costs
+from hops.planner.candidates import Search, layouts_within
+from hops.planner.layout import Candidate
+from hops.planner.layout_problem import AfterPipeline, layout_problem
+from hops.planner.problem import SECONDS_PER_HOUR, Objective, Pool, ScheduleFamily, groups, search_s, shortened
+from hops.planner.problem_bounds import ProblemBounds
 from hops.planner.result import Effort, Plan, PlanReport, fullness_of, limit_of, nothing_fits
 from hops.planner.trial import Trial, rehearse, run, trial_of
 from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 
 MILLION = 1e6
+REHEARSAL_SHARE = 0.2  # of a budget
+SEARCH_SHARE = 0.15  # for rehearsals of schedules that search
+TRIED_AT_LAST = 8  # so many at most of the best, when the search is interrupted before anything was simulated
 SEARCHED_LAYOUTS = 8  # on so many of the best at most, schedules that search are tried
 Progress = Callable[[str, int, int], None]
 """progress(what is being done, how many are done, of how many)"""
@@ -26,19 +31,19 @@ def plan(
     opened: OpenSpec,
     *,
     objective: Objective = Objective.THROUGHPUT,
-    budget: Budget | None = None,
+    budget_s: float = 3.0,
     top: int = 5,
     progress: Progress | None = None,
 ) -> PlanReport:
     """The best plans of an open spec, simulated and ranked.
 
-    The same spec, objective, budget and top give the same plans: the budget is a number of evaluations, and random
-    moves come from the spec's seed. A KeyboardInterrupt ends the search with the best so far, if anything has been
-    simulated by then.
+    The same spec, objective, budget and top give the same plans: the budget becomes numbers of evaluations at fixed
+    rates, and random moves come from the spec's seed. A KeyboardInterrupt ends the search with the best so far: if
+    nothing has been simulated by then, the best layout that is known is. It is raised again if none is known.
 
     Raises DoesNotFitError with the proof if no placement fits, UsageError if the spec leaves nothing open.
     """
-    return _Planner(opened, objective, budget or Budget(seconds=3.0), top, progress or _silent).run()
+    return _Planner(opened, objective, budget_s, top, progress or _silent).run()
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -59,11 +64,12 @@ class _Simulated:
 class _Planner:
     opened: OpenSpec
     objective: Objective
-    budget: Budget
+    budget_s: float
     top: int
     progress: Progress
+    candidates: list[tuple[int, Candidate]] = field(default_factory=list)  # with their place in their group
+    trials: list[tuple[float, int, Trial]] = field(default_factory=list)  # that run, with their expected value
     simulated: list[_Simulated] = field(default_factory=list)
-    layouts: int = 0
     rehearsed: int = 0
     proved: bool = False
     interrupted: bool = False
@@ -75,9 +81,11 @@ class _Planner:
         try:
             self._simulate(self._trials(searches, pool), pool)
         except KeyboardInterrupt:
+            self.interrupted = True
+            if not self.simulated:
+                self._simulate_one(searches, pool)
             if not self.simulated:
                 raise
-            self.interrupted = True
         if not self.simulated:
             raise nothing_fits(searches)
         return self._report(searches, pool)
@@ -90,34 +98,35 @@ class _Planner:
             )
 
     def _searches(self, pool: Pool) -> list[Search]:
-        """One search per group; groups that differ in schedules only share their tables."""
-        shared: dict[tuple[str, int], tuple[Tables, MessageTimes]] = {}
+        """One search per group; groups that differ in schedules only share their costs."""
+        shared: dict[tuple[str, int], tuple[BlockCosts, MessageTimes]] = {}
+        after = AfterPipeline.of(pool)
         found = []
         for group in groups(self.opened):
             key = (group.recompute, group.batch[1])
             if key not in shared:
-                tables = build_tables(group.spec, pool)
-                shared[key] = (tables, MessageTimes.of(group.spec, pool, tables.message_bytes))
-            tables, ways = shared[key]
-            found.append(
-                Search(opened=self.opened, group=group, pool=pool, tables=tables, ways=ways, objective=self.objective)
-            )
+                blocks = block_costs(group.spec, pool)
+                shared[key] = (blocks, MessageTimes.of(pool, blocks.message_bytes))
+            problem = layout_problem(self.opened, group, pool, *shared[key], after)
+            found.append(Search(group=group, bounds=ProblemBounds(problem=problem), objective=self.objective))
         return found
 
     def _trials(self, searches: Sequence[Search], pool: Pool) -> list[Trial]:
         """Candidates of all groups under all their schedules, most promising first."""
-        ranks = min(len(pool.ids), searches[0].tables.num_layers)
-        each = self.budget.layouts(ranks=ranks, groups=len(searches))
-        candidates: list[tuple[int, Candidate]] = []  # with their place in their group
+        ranks = min(len(pool.ids), searches[0].problem.num_layers)
+        each = layouts_within(self.budget_s, ranks=ranks, groups=len(searches))
         self.proved = all(search.is_small(each) and search.fit_is_certain for search in searches)
+        of_group: list[list[Candidate]] = []
         for number, search in enumerate(searches):
             self.progress("searching", number, len(searches))
             found = search.candidates(each, seed=self.opened.base.simulation.seed)
             if self.objective is Objective.PARETO:
                 found = self._with_cheap_ones(search, found, each)
-            candidates += ((place, candidate) for place, candidate in enumerate(found))
-            self.layouts += search.num_valued
-        return list(self._rehearsed(candidates, pool))
+            of_group.append(found)
+            self.candidates += enumerate(found)
+        if not self.proved:
+            self.candidates += _also_for_others(searches, of_group)
+        return list(self._rehearsed(self.candidates, pool))
 
     def _with_cheap_ones(self, search: Search, found: list[Candidate], evaluations: int) -> list[Candidate]:
         """The fast candidates and those that are cheap per token, in turn."""
@@ -136,8 +145,8 @@ class _Planner:
             alone = [trial_of(candidate, candidate.group.schedules[0]) for _, candidate in candidates]
             yield from sorted(alone, key=_expected)
             return
-        left_s = self.budget.seconds * REHEARSAL_SHARE
-        trials: list[tuple[float, int, Trial]] = []
+        left_s = self.budget_s * REHEARSAL_SHARE
+        trials = self.trials
         turns = [
             (place, candidate.floor, number, candidate, schedule)
             for number, (place, candidate) in enumerate(candidates)
@@ -147,40 +156,39 @@ class _Planner:
         turns.sort(key=lambda turn: turn[:3])
         for number, (_, _, _, candidate, schedule) in enumerate(turns):
             self.progress("rehearsing", number, len(turns))
-            left_s -= self.budget.rehearsal_s(trial_of(candidate, schedule))
+            left_s -= trial_of(candidate, schedule).rehearsal_s
             if left_s < 0 and trials:
                 self.proved = False
                 break
-            trials += self._rehearse(candidate, schedule, len(trials), pool)
+            self._rehearse(candidate, schedule, pool)
         trials.sort(key=lambda entry: entry[:2])
         by_floor = sorted((candidate for _, candidate in candidates), key=lambda candidate: candidate.floor)
         by_expected = [trial.candidate for _, _, trial in trials]
         either = [each for pair in zip_longest(by_floor, by_expected) for each in pair if each is not None]
-        left_s = self.budget.seconds * SEARCH_SHARE
+        left_s = self.budget_s * SEARCH_SHARE
         for candidate, schedule in islice(_searched(either), SEARCHED_LAYOUTS):
-            trials += self._rehearse(candidate, schedule, len(trials), pool)
-            left_s -= self.budget.search_rehearsal_s(trial_of(candidate, schedule))
+            self._rehearse(candidate, schedule, pool)
+            left_s -= trial_of(candidate, schedule).search_rehearsal_s
             if left_s < 0:
                 break
         self.proved = self.proved and not any(map(search_s, _schedules(candidates)))
         trials.sort(key=lambda entry: entry[:2])
         yield from (trial for _, _, trial in trials)
 
-    def _rehearse(
-        self, candidate: Candidate, schedule: ScheduleChoice, number: int, pool: Pool
-    ) -> list[tuple[float, int, Trial]]:
-        """The trial with its expected value, or nothing if it cannot run."""
+    def _rehearse(self, candidate: Candidate, schedule: ScheduleChoice, pool: Pool) -> None:
+        """Add the trial with its expected value, unless it cannot run."""
         self.rehearsed += 1
         trial = rehearse(self.opened, candidate, schedule, pool)
-        return [] if trial is None else [(_expected(trial), number, trial)]
+        if trial is not None:
+            self.trials.append((_expected(trial), len(self.trials), trial))
 
     def _simulate(self, trials: Sequence[Trial], pool: Pool) -> None:
         """Simulate in turn, until nothing left can be better and `top` have run, or the budget is spent."""
         iterations = self.opened.base.simulation.iterations
-        left_s = self.budget.seconds * (1 - REHEARSAL_SHARE) / 2
+        left_s = self.budget_s * (1 - REHEARSAL_SHARE) / 2
         for number, trial in enumerate(trials):
             self.progress("simulating", number, len(trials))
-            cost_s = self.budget.simulation_s(trial, iterations)
+            cost_s = trial.simulation_s(iterations)
             enough = len(self.simulated) >= self.top and self.objective is not Objective.PARETO
             best = min((each.value for each in self.simulated), default=float("inf"))
             if enough and trial.candidate.floor >= best:
@@ -192,6 +200,23 @@ class _Planner:
             found = run(self.opened, trial, pool)
             if found is not None:
                 self.simulated.append(self._judged(trial, found, pool))
+
+    def _simulate_one(self, searches: Sequence[Search], pool: Pool) -> None:
+        """Simulate the best that is known when the search is interrupted, if anything is."""
+        rehearsed = [trial for _, _, trial in sorted(self.trials, key=lambda entry: entry[:2])]
+        candidates = [candidate for _, candidate in self.candidates] or [
+            search.candidate(layout) for search in searches if (layout := search.best_known) is not None
+        ]
+        valued = [
+            trial_of(candidate, shortened(schedule))
+            for candidate in sorted(candidates, key=lambda candidate: candidate.floor)
+            for schedule in sorted(candidate.group.schedules, key=search_s)
+        ]
+        for trial in [*rehearsed, *valued][:TRIED_AT_LAST]:
+            found = run(self.opened, trial, pool)
+            if found is not None:
+                self.simulated.append(self._judged(trial, found, pool))
+                return
 
     def _judged(self, trial: Trial, found: SimulatedRun, pool: Pool) -> _Simulated:
         summary = summarize(found)
@@ -216,9 +241,9 @@ class _Planner:
             plans=tuple(shown),
             others=tuple(plan for plan in plans if plan not in shown),
             bound=bound,
-            bound_ms=1e3 * min(search.choices.seconds for search in same_batch),
+            bound_ms=1e3 * min(search.bounds.choices.seconds for search in same_batch),
             effort=Effort(
-                layouts=self.layouts,
+                layouts=sum(search.num_valued for search in searches),
                 rehearsed=self.rehearsed,
                 simulated=len(self.simulated),
                 exhaustive=self.proved and not self.interrupted,
@@ -244,6 +269,28 @@ class _Planner:
             fullness=fullness_of(summary),
             limit=limit_of(summary),
         )
+
+
+def _also_for_others(
+    searches: Sequence[Search], of_group: Sequence[Sequence[Candidate]]
+) -> Iterator[tuple[int, Candidate]]:
+    """The layouts that are best for 1F1B, whose times are known, as candidates of schedules that may do anything.
+
+    The floors of these say little about the order of the devices, which matters to them as it does to 1F1B.
+    """
+    of_1f1b = {
+        (search.group.recompute, search.group.batch): found
+        for search, found in zip(searches, of_group, strict=True)
+        if search.group.family is ScheduleFamily.ONE_F_ONE_B
+    }
+    for search, found in zip(searches, of_group, strict=True):
+        group = search.group
+        if group.family is not ScheduleFamily.ANY or group.chunks > 1 or not search.fits:
+            continue
+        known = {candidate.layout for candidate in found}
+        for place, each in enumerate(of_1f1b.get((group.recompute, group.batch), ())):
+            if each.layout not in known:
+                yield place, search.candidate(each.layout)
 
 
 def _expected(trial: Trial) -> float:

@@ -7,10 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from hops.build.cluster import build_cluster
-from hops.build.figures import device_rates
+from hops.arrays import FloatArray, IntArray
+from hops.build.figures import Figures, rates_of, resolve
 from hops.cost.roofline import DeviceRates
-from hops.distributions import FloatArray
 from hops.errors import UsageError
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import DeviceKind
@@ -19,8 +18,6 @@ from hops.schedules.base import SCHEDULERS
 from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
-
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,33 +29,39 @@ class Pool:
         kinds: devices with equal figures (catalog and what the spec replaces, price included) that attain the same in
             their hosts are one kind.
         kind_of: kind of every device, an index into `kinds`.
-        cluster: where they are.
+        known: everything that the spec names.
     """
 
     ids: tuple[str, ...]
     nodes: tuple[str, ...]
     kinds: tuple[DeviceKind, ...]
     kind_of: IntArray
-    cluster: Cluster
+    known: Figures
 
     @classmethod
     def of(cls, spec: Spec) -> "Pool":
         """All devices of a spec, in its order."""
-        cluster = build_cluster(spec)
-        known: list[tuple[DeviceKind, DeviceRates]] = []
+        figures = resolve(spec)
+        devices = figures.cluster.devices
+        different: list[tuple[DeviceKind, DeviceRates]] = []
         kind_of = []
-        for device in cluster.devices:
-            kind = (device.kind, device_rates(spec, device))
-            if kind not in known:
-                known.append(kind)
-            kind_of.append(known.index(kind))
+        for device, rates in zip(devices, rates_of(figures, devices), strict=True):
+            kind = (device.kind, rates)
+            if kind not in different:
+                different.append(kind)
+            kind_of.append(different.index(kind))
         return cls(
-            ids=tuple(device.id for device in cluster.devices),
-            nodes=tuple(device.node for device in cluster.devices),
-            kinds=tuple(kind for kind, _ in known),
+            ids=tuple(device.id for device in devices),
+            nodes=tuple(device.node for device in devices),
+            kinds=tuple(kind for kind, _ in different),
             kind_of=np.array(kind_of, dtype=np.int64),
-            cluster=cluster,
+            known=figures,
         )
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where they are."""
+        return self.known.cluster
 
     @cached_property
     def counts(self) -> IntArray:

@@ -43,6 +43,9 @@ class Plan:
     fullness: float | None
     limit: str
 
+    def __repr__(self) -> str:
+        return f"Plan({self.spec!r}, {1e3 * self.seconds:.3f} ms an iteration)"
+
     @property
     def seconds(self) -> float:
         """Of an iteration, the mean."""
@@ -105,6 +108,9 @@ class PlanReport:
     bound: float
     bound_ms: float
     effort: Effort
+
+    def __repr__(self) -> str:
+        return f"PlanReport({self.objective}, {len(self.plans)} plans, no iteration below {self.bound_ms:.3f} ms)"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `hops plan --json` prints it."""
@@ -197,24 +203,26 @@ def nothing_fits(searches: Sequence[Search]) -> DoesNotFitError:
 
 def _reason(search: Search) -> str:
     """The strongest proof: in sum, for a single layer, or by trying all ways to lay the layers out."""
-    tables, pool, layers = search.tables, search.pool, search.tables.num_layers
+    problem = search.problem
+    blocks, pool, layers, counts = problem.blocks, problem.pool, problem.num_layers, problem.counts
     recompute = search.group.recompute
-    have = int((search.counts * pool.memory_bytes).sum())
+    have = int((counts * pool.memory_bytes).sum())
     weights = int(_least_static(search))
     if weights > have:
         return (
             f"weights, gradients and optimizer states alone need {_gib(weights)} GiB of {_gib(have)} on "
-            f"{int(search.counts.sum())} devices; add devices, or share the states (optimizer.distributed)"
+            f"{int(counts.sum())} devices; add devices, or share the states (optimizer.distributed)"
         )
-    smallest = int((tables.static + tables.activation)[tables.parameters > 0].min())
-    largest = int(pool.memory_bytes[search.counts > 0].max())
+    smallest = int((blocks.static + blocks.activation)[blocks.parameters > 0].min())
+    largest = int(pool.memory_bytes[counts > 0].max())
     if smallest > largest:
         return (
             f"one layer with one microbatch needs {_gib(smallest)} GiB, and the largest device has "
             f"{format_bytes(largest)}; use a smaller microbatch_size, or more recompute than {recompute!r}"
         )
-    held = most_layers(search.problem)
-    flight = search.group.schedules[0].name if len(search.problem.needed) > 1 else "one microbatch in flight"
+    hardest = search.bounds.bottleneck_problem
+    held = most_layers(hardest)
+    flight = search.group.schedules[0].name if len(hardest.needed) > 1 else "one microbatch in flight"
     if held < layers:
         return (
             f"with {flight} and recompute {recompute!r} all devices together hold at most {held} of the {layers} "
@@ -228,8 +236,8 @@ def _reason(search: Search) -> str:
 
 def _least_static(search: Search) -> float:
     """Bytes of all layers and both ends, however they are cut."""
-    static = search.tables.static.astype(np.float64)
-    layers = search.tables.num_layers
+    static = search.problem.blocks.static.astype(np.float64)
+    layers = search.problem.num_layers
     if layers < 3:
         return float(static[0, layers])
     return float(min(static[0, layers], static[0, 1] + static[1, layers - 1] + static[layers - 1, layers]))

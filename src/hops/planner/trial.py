@@ -1,19 +1,29 @@
-"""A candidate under one schedule: rehearsed by the evaluator, then simulated by the engine."""
+"""A candidate under one schedule: rehearsed by the evaluator, then simulated by the engine.
+
+What each costs at fixed rates turns a time budget into numbers of trials, so that a budget gives the same plans on any
+machine. No clock is read. The rates were measured on two cores of a cloud CPU; a slower machine takes longer.
+"""
 
 from dataclasses import dataclass
 
-from hops.build.build import build
 from hops.build.prepared import check_fit
 from hops.build.run import SimulatedRun, simulate
+from hops.build.setup import build
 from hops.errors import DoesNotFitError, ProgramError, StalledError, UsageError
-from hops.planner.candidates import Candidate
-from hops.planner.problem import Pool, shortened
+from hops.planner.layout import Candidate
+from hops.planner.problem import SHORT_SEARCH_MS, Pool, search_s, shortened
 from hops.schedules.base import StaticScheduler
 from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
 from hops.timing.longest_path import evaluate
+from hops.units import NS_PER_S
 
+BUILD_S = 3e-3  # building a closed spec, plus the following per pair of ranks
+BUILD_PAIR_S = 35e-6
+REHEARSED_ACTION_S = 4e-6
+SIMULATED_ACTION_S = 15e-6
+SEARCH_ACTION_S = 16e-6  # of what schedules that search try before they do
 REFUSALS = (DoesNotFitError, ProgramError, StalledError, UsageError)  # of a schedule that cannot run this layout
 
 
@@ -33,6 +43,26 @@ class Trial:
     def actions(self) -> int:
         """Of an iteration: F and B."""
         return 2 * len(self.candidate.layout.layers) * self.candidate.group.size
+
+    @property
+    def rehearsal_s(self) -> float:
+        """What one rehearsal costs."""
+        return self._prepared_s + REHEARSED_ACTION_S * self.actions
+
+    @property
+    def search_rehearsal_s(self) -> float:
+        """What rehearsing a schedule that searches costs, cut short."""
+        short_s = min(SHORT_SEARCH_MS / 1e3, search_s(self.schedule))
+        return BUILD_S + BUILD_PAIR_S * self.ranks**2 + short_s + SEARCH_ACTION_S * self.actions
+
+    def simulation_s(self, iterations: int) -> float:
+        """What one simulation costs."""
+        return self._prepared_s + SIMULATED_ACTION_S * self.actions * iterations
+
+    @property
+    def _prepared_s(self) -> float:
+        """Building the spec, and the schedule's own search."""
+        return BUILD_S + BUILD_PAIR_S * self.ranks**2 + search_s(self.schedule)
 
 
 def trial_of(candidate: Candidate, schedule: ScheduleChoice) -> Trial:
@@ -62,9 +92,9 @@ def rehearse(opened: OpenSpec, candidate: Candidate, schedule: ScheduleChoice, p
     try:
         setup = build(closed(opened, candidate, schedule, pool))
         if isinstance(scheduler, StaticScheduler):
-            scheduler.configure(setup.profile)
+            scheduler.configure(setup.expected)
             check_fit(setup, scheduler.program)
-            makespan_s = evaluate(scheduler.program, setup.profile).makespan_ns / 1e9
+            makespan_s = evaluate(scheduler.program, setup.expected).makespan_ns / NS_PER_S
             seconds += max(0.0, makespan_s - candidate.pipeline_s)
     except REFUSALS:
         return None

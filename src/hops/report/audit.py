@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hops.diagnose.against_program import AgainstProgram
 from hops.diagnose.detect import Detected
 from hops.metrics.audit import Audit, GapTimes, Times
 from hops.metrics.summary import Summary
@@ -25,7 +26,14 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
-    """A run and everything that was found out about it. `label`: the schedule it was said to run."""
+    """A run and everything that was found out about it.
+
+    Attributes:
+        label: the schedule it was said to run.
+        dropped: events left out by a lenient reader, by reason.
+        notes: what else its reader must know.
+        against: a program that it was compared with.
+    """
 
     name: str
     label: str
@@ -33,6 +41,8 @@ class Audited:
     audit: Audit
     detected: Detected
     dropped: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    against: AgainstProgram | None = None
 
 
 def render_audit(run: Audited) -> RenderableType:
@@ -45,13 +55,20 @@ def render_audit(run: Audited) -> RenderableType:
 
 def findings(run: Audited) -> tuple[str, ...]:
     """What a reader should be told without looking for it: the most serious first."""
-    return (*_mislabelled(run), *_other_orders(run), *_dropped(run), *_stalled(run.audit))
+    return (*run.notes, *_mislabelled(run), *_against(run), *_other_orders(run), *_dropped(run), *_stalled(run.audit))
 
 
 def _mislabelled(run: Audited) -> list[str]:
     if not run.detected.contradicts(run.label):
         return []
     return [f"labelled {run.label}, but every rank ran {' = '.join(run.detected.names)}: the label is wrong"]
+
+
+def _against(run: Audited) -> list[str]:
+    found = run.against
+    if found is None or found.first is None:
+        return []
+    return [f"another order than {found.name} in {_some(found.others)}: {found.first}"]
 
 
 def _other_orders(run: Audited) -> list[str]:
@@ -96,6 +113,8 @@ def _headline(run: Audited) -> Table:
     grid.add_column()
     found, summary = run.audit, run.summary
     grid.add_row("order", _order(run))
+    if run.against is not None:
+        grid.add_row("program", _program(run.against))
     counted = count(len(found.iterations), "iteration")
     warmup = f"{found.warmup_iterations} of warm-up left out" if found.warmup_iterations else "no warm-up"
     grid.add_row(
@@ -103,7 +122,7 @@ def _headline(run: Audited) -> Table:
         Text.assemble(
             (milliseconds(found.wall.median_ms), "bold"),
             f" median, spread {_ms(found.wall.spread_ms)}, mean {number(summary.iteration_time.mean_ms)}"
-            f" ({counted}, {warmup})",
+            f" ({counted}, {warmup}{_cut(found)})",
         ),
     )
     grid.add_row("stalls", _stalls(found))
@@ -114,6 +133,20 @@ def _headline(run: Audited) -> Table:
     mfu = "" if summary.mfu is None else f", MFU {percent(summary.mfu)}"
     grid.add_row("throughput", f"{number(rates.microbatches_per_s)} microbatches/s{tokens}{mfu}")
     return grid
+
+
+def _program(found: AgainstProgram) -> Text:
+    same = found.iterations - len(found.others)
+    where = f"all {found.iterations}" if not found.others else f"{same} of {found.iterations}"
+    text = Text.assemble((found.name, "bold"), f" in {where} iterations")
+    if found.first is not None:
+        text.append(f"; first leaves it at {found.first}\n{found.first.excerpt}", style="bold red")
+    return text
+
+
+def _cut(found: Audit) -> str:
+    """The iterations left out because the trace does not show when they ended; mostly the last one."""
+    return f", {len(found.cut_iterations)} cut off by the record's end" if found.cut_iterations else ""
 
 
 def _order(run: Audited) -> Text:

@@ -1,23 +1,43 @@
 """Stragglers in words: what, since when, how slow, what it costs, and why that is believed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hops.diagnose.stragglers import Straggler
+from hops.diagnose.stragglers import Findings, Straggler
 from hops.diagnose.what_if import Changes, WhatIf
 from hops.report.tables import change, count, milliseconds, number, percent, plain_table
 from hops.units import format_time
 
 
-def render_stragglers(title: str, found: Sequence[Straggler]) -> RenderableType:
-    """What `hops stragglers` prints: a paragraph for each, the most expensive first."""
+def render_stragglers(title: str, findings: Findings) -> RenderableType:
+    """What `hops stragglers` prints: a paragraph for each, the most expensive first, and what could not be compared."""
+    found = findings.stragglers
     head = Text.assemble((title, "bold"), f": {count(len(found), 'straggler')}")
-    if not found:
-        return Group(head, Text("nothing is slower than it was at other times, or than others of equal work"))
     lines = [line for number, each in enumerate(found, start=1) for line in (Text(), *_paragraph(number, each))]
-    return Group(head, *lines)
+    return Group(head, *([] if found else _nothing(findings)), *lines, *_uncompared(findings, apart=bool(found)))
+
+
+def _nothing(findings: Findings) -> Iterator[Text]:
+    """What "no stragglers" stands on."""
+    itself, peers = "it was at other times", "others of equal work"
+    if findings.over_time and findings.compared:
+        yield Text(f"nothing is slower than {itself}, or than {peers}")
+    elif findings.over_time:
+        yield Text(f"nothing is slower than {itself}; no rank could be compared with {peers}")
+    elif findings.compared:
+        yield Text(f"nothing is slower than {peers}; the run is too short to compare a rank with itself")
+    else:
+        yield Text("nothing could be compared: no rank with others of equal work, and the run is too short for itself")
+
+
+def _uncompared(findings: Findings, *, apart: bool) -> Iterator[Text]:
+    if findings.uncompared and apart:
+        yield Text()
+    for each in findings.uncompared:
+        ranks = f"rank{'s' if len(each.ranks) > 1 else ''} {', '.join(map(str, each.ranks))}"
+        yield Text(f"not compared with others: {ranks}: {each.why}; needed: {each.needed}", style="dim")
 
 
 def _paragraph(number: int, found: Straggler) -> Iterator[Text]:

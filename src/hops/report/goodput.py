@@ -12,7 +12,7 @@ from hops.fleet.checkpoint_sweep import IntervalSweep
 from hops.fleet.result import AcrossSeeds, GoodputSummary
 from hops.metrics.losses import Losses
 from hops.report.tables import bar, count, milliseconds, number, percent, plain_table
-from hops.units import format_time
+from hops.units import NS_PER_S, format_time
 
 _BAR = 24
 CAUSES: Mapping[str, str] = {
@@ -216,7 +216,7 @@ def _row(faults: list[Fault]) -> Iterable[str]:
     yield str(len(faults))
     yield str(len(Counter(fault.target for fault in faults)))
     yield _time(faults[0].start_ns)
-    yield format_time(sum(lengths) / len(lengths) / 1e9) if lengths else "-"
+    yield format_time(sum(lengths) / len(lengths) / NS_PER_S) if lengths else "-"
     yield str(len(faults) - len(lengths)) if len(lengths) < len(faults) else "-"
 
 
@@ -234,4 +234,4 @@ def _listed(faults: Iterable[Fault]) -> Table:
 
 
 def _time(nanoseconds: int) -> str:
-    return format_time(nanoseconds / 1e9)
+    return format_time(nanoseconds / NS_PER_S)

@@ -176,7 +176,7 @@ def _exposed(summary: Summary) -> str:
 
 
 def _busiest_link(summary: Summary) -> str:
-    used = [link for link in summary.links if link.messages]
+    used = [link for link in summary.links if link.busy_share]
     if not used:
         return ""
     link = max(used, key=lambda link: link.busy_share)
@@ -219,7 +219,7 @@ def write_chrome(trace: Trace, path: Path | str, facts: RunFacts) -> None:
 
     Counters are bytes where the facts say what stages hold, and microbatches in flight otherwise.
     """
-    run = Iterations.of(trace, RunFacts(stage_memory=facts.stage_memory))
+    run = Iterations.recorded(trace, RunFacts(stage_memory=facts.stage_memory))
     curves, name = (memory_over_time(run), "memory") if facts.knows_memory else (in_flight(run), "in flight")
     counters = [
         Counter(rank=rank, name=name, at_ns=curve.at_ns, values=curve.value) for rank, curve in enumerate(curves)

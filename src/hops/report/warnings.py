@@ -6,11 +6,12 @@ from hops.report.tables import count, milliseconds, percent, size
 _NEARLY_FULL = 0.95
 _MUCH_CONTENTION = 0.05
 _UNEVEN = 0.10
+_LONG_AFTER = 0.20
 
 
 def warnings(summary: Summary) -> tuple[str, ...]:
     """Sentences, the most serious first; () if there is nothing to say."""
-    return (*_memory_warning(summary), *_mfu(summary), *_imbalance(summary), *_contention(summary))
+    return (*_memory_warning(summary), *_mfu(summary), *_imbalance(summary), *_after(summary), *_contention(summary))
 
 
 def _memory_warning(summary: Summary) -> list[str]:
@@ -56,6 +57,36 @@ def _imbalance(summary: Summary) -> list[str]:
         f"({busiest.device}) has the most to do; give it less, or a faster device"
     )
     return [sentence]
+
+
+def _after(summary: Summary) -> list[str]:
+    """What keeps ranks idle between the pipeline's end and the next iteration, if that is much."""
+    lost = summary.bubble.iteration.by_cause.step
+    if lost < _LONG_AFTER:
+        return []
+    phases = summary.phases
+    parts = {
+        "reductions": phases.reductions_ms,
+        "the optimizer": phases.optimizer_ms,
+        "the host": phases.host_ms,
+        "waiting": phases.other_ms,
+    }
+    name, longest = max(parts.items(), key=lambda part: part[1])
+    where = _reducing_link(summary) if name == "reductions" else ""
+    sentence = (
+        f"ranks idle {percent(lost)} of the iteration after the pipeline, most of it for {name}: "
+        f"{milliseconds(longest)} an iteration{where}"
+    )
+    return [sentence]
+
+
+def _reducing_link(summary: Summary) -> str:
+    """The link that is most in use, where reductions are what uses it."""
+    busiest = max(summary.links, key=lambda link: link.busy_share, default=None)
+    share = summary.phases.reductions_ms / summary.iteration_time.mean_ms
+    if busiest is None or busiest.busy_share < share / 2:
+        return ""
+    return f", over link {busiest.name}"
 
 
 def _contention(summary: Summary) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hops.decode.decode import read
 from hops.errors import GateError, ResearchError
 from hops.files import atomic_path, atomic_write
 from hops.research.attempt import Agent, finish, take_over
@@ -139,8 +140,7 @@ def _known(folder: Folder) -> Checked | None:
     path = _records(folder) / "checked.json"
     if not path.exists():
         return None
-    values = json.loads(path.read_text(encoding="utf-8"))
-    checked = Checked(**{**values, "reasons": tuple(values["reasons"])})
+    checked = read(Checked, path, error=ResearchError, expected="what `hops research check` wrote; check again")
     base, snapshot = _snapshot(folder)
     same = (
         checked.base == base

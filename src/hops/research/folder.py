@@ -5,10 +5,11 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from hops.decode.decode import Where, decode, read_text
+from hops.decode.quantities import Number, Several
 from hops.errors import ResearchError
 from hops.files import atomic_path
 from hops.research.dataset import Split, heal, read_sealed, read_split
@@ -38,9 +39,9 @@ PLACES = ("{python}", "{runs}", "{train}", "{report}")
 class Limits:
     """Seconds that each command may take."""
 
-    agent_s: float = 3600.0
-    evaluate_s: float = 600.0
-    tests_s: float = 1800.0
+    agent_s: Number = 3600.0
+    evaluate_s: Number = 600.0
+    tests_s: Number = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +62,8 @@ class ResearchSettings:
     variant: str = "calibrated"
     editable: tuple[str, ...] = DEFAULT_EDITABLE
     source: str = "src"
-    evaluate: tuple[str, ...] = DEFAULT_EVALUATE
-    tests: tuple[str, ...] = DEFAULT_TESTS
+    evaluate: Several[str] = DEFAULT_EVALUATE
+    tests: Several[str] = DEFAULT_TESTS
     limits: Limits = Limits()
     gates: Tolerances = field(default_factory=Tolerances)
 
@@ -102,52 +103,17 @@ run_bubble_pp = {gates.run_bubble_pp}
 
 
 def read_settings(path: Path) -> ResearchSettings:
-    """Read `research.toml`. Raises ResearchError naming the file, the key, what was got and what was expected."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    """Read `research.toml`. Raises ResearchError with every key that is wrong, what was got and what was expected."""
+    if not path.exists():
         raise ResearchError(
             f"{path} does not exist, so {path.parent} is no research folder\n"
             "fix: name yours with --folder, or make one with: hops research init --train RUNS"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise ResearchError(f"{path} cannot be read: {error}") from error
-    settings: ResearchSettings = _build(ResearchSettings, document, str(path))
-    for key, command in (("evaluate", settings.evaluate), ("tests", settings.tests)):
-        if not command:
-            raise ResearchError(f"{path}: {key} is empty, expected a command as a list of texts")
-    return settings
-
-
-def _build(into: Any, document: Mapping[str, Any], where: str) -> Any:
-    """A dataclass from a table: no unknown key, no missing one, each of its type."""
-    known = {field.name: field for field in fields(into)}
-    for key in document:
-        if key not in known:
-            raise ResearchError(f"{where}: unknown key {key}, expected one of {', '.join(known)}")
-    values = {key: _value(known[key].type, value, f"{where}: {key}") for key, value in document.items()}
+        )
     try:
-        return into(**values)
-    except TypeError as error:
-        raise ResearchError(f"{where}: {str(error).partition(') ')[2]}") from error
-
-
-def _value(kind: Any, value: Any, where: str) -> Any:
-    if kind in (Data, Limits, Tolerances):
-        if not isinstance(value, dict):
-            raise ResearchError(f"{where}: got {value!r}, expected a table")
-        return _build(kind, value, where)
-    if kind is float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ResearchError(f"{where}: got {value!r}, expected a number of at least 0")
-        return float(value)
-    if kind is str:
-        if not isinstance(value, str):
-            raise ResearchError(f"{where}: got {value!r}, expected a text")
-        return value
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ResearchError(f"{where}: got {value!r}, expected a list of texts")
-    return tuple(value)
+        document = tomllib.loads(read_text(path, error=ResearchError, expected="settings in TOML"))
+    except ValueError as error:
+        raise ResearchError(f"{path}: is not TOML: {error}") from error
+    return decode(ResearchSettings, document, Where(name=str(path), error=ResearchError))
 
 
 def _toml(value: str | tuple[str, ...]) -> str:

@@ -2,15 +2,27 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator
+
+from hops.decode.decode import Where, decode, from_json, tagged
+from hops.decode.quantities import problem
 from hops.errors import ResearchError
 from hops.research.scores import FIGURES, GATED, Figure
 
-Figures = Mapping[str, float | None]
+
+def _known(key: str) -> str:
+    known = sorted(figure.key for figure in FIGURES)
+    if key not in known:
+        raise problem(f"unknown figure, expected one of {', '.join(known)}")
+    return key
+
+
+Figures = Mapping[Annotated[str, AfterValidator(_known)], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +123,8 @@ class Journal:
         """All entries, oldest first. A last line that a crash cut short is no entry."""
         whole, _, _ = self._text().rpartition("\n")
         lines = whole.splitlines()
-        return tuple(_parse(line, f"{self.path}:{number}") for number, line in enumerate(lines, start=1))
+        where = Where(name=str(self.path), error=ResearchError)
+        return tuple(_parse(line, replace(where, line=number)) for number, line in enumerate(lines, start=1))
 
     def append(self, entry: Entry) -> None:
         """Add an entry; on return it outlives this process."""
@@ -136,35 +149,9 @@ def next_attempt(entries: tuple[Entry, ...]) -> int:
     return 1 + max((each.attempt for each in entries if isinstance(each, Accepted | Rejected)), default=0)
 
 
-def _parse(line: str, where: str) -> Entry:
-    try:
-        values = json.loads(line)
-    except ValueError as error:
-        raise ResearchError(f"{where}: not JSON: {error}") from error
-    if not isinstance(values, dict) or "kind" not in values or values["kind"] not in KINDS:
-        raise ResearchError(f"{where}: expected an object with kind {', '.join(KINDS)}")
-    kind: type[Entry] = KINDS[values.pop("kind")]
-    expected = {field.name for field in fields(kind)}
-    if set(values) != expected:
-        wrong = ", ".join(sorted(set(values) ^ expected))
-        raise ResearchError(
-            f"{where}: {KIND_OF[kind]} has keys {', '.join(sorted(expected))}; missing or unknown: {wrong}"
-        )
-    for key in ("figures", "before", "after"):
-        if key in values:
-            _check_figures(values[key], f"{where}: {key}")
-    if "reasons" in values:
-        values["reasons"] = tuple(values["reasons"])
-    return kind(**values)
-
-
-def _check_figures(figures: Any, where: str) -> None:
-    known = {figure.key for figure in FIGURES}
-    if not isinstance(figures, dict) or not set(figures) <= known:
-        raise ResearchError(f"{where}: expected figures by key, keys among {', '.join(sorted(known))}")
-    for key, value in figures.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise ResearchError(f"{where}.{key}: got {value!r}, expected a number or null")
+def _parse(line: str, where: Where) -> Entry:
+    kind, rest = tagged(from_json(line, where), "kind", KINDS, where)
+    return decode(kind, rest, replace(where, text=line))
 
 
 INTRODUCTION = """\

@@ -1,12 +1,12 @@
 """What an evaluation says about a model: suite figures, and the errors of each run."""
 
-import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from hops.decode.decode import LARGEST_DATA, Where, decode, read
+from hops.decode.quantities import Number
 from hops.errors import ResearchError
 
 
@@ -61,89 +61,73 @@ class Scores:
     runs: Mapping[str, RunErrors]
 
 
-def scores_of(report: Mapping[str, Any], variant: str, where: str = "report") -> Scores:
+SuiteFigures = make_dataclass("SuiteFigures", [(each.key, float | None) for each in FIGURES], frozen=True, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenErrors:
+    """What a report says of one run under one variant; more keys are let be."""
+
+    throughput_error_pct: float
+    bubble_error_pp: float
+    terms: Mapping[str, ScoreTerm]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRun:
+    """What a report says of one run."""
+
+    run: str
+    iteration_ms: float
+    groups: Mapping[str, str | int | float]
+    variants: Mapping[str, WrittenErrors]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport:
+    """A validation report, as far as research looks at it."""
+
+    variants: Mapping[str, SuiteFigures]  # type: ignore[valid-type]  # made from FIGURES
+    runs: tuple[WrittenRun, ...]
+
+
+def scores_of(report: object, variant: str, where: str = "report") -> Scores:
     """Read one variant of a validation report (the JSON of `hops validate`).
 
-    Raises ResearchError naming the key that is missing or not a finite number.
+    Raises ResearchError naming every key that is missing or of the wrong kind.
     """
-    reader = ScoreReader(where)
-    figures = reader.mapping(report, "variants", variant)
-    runs = [_run(ScoreReader(f"{where}: runs[{n}]"), row, variant) for n, row in enumerate(reader.rows(report, "runs"))]
-    return Scores(
-        figures={each.key: reader.number_or_none(figures, each.key) for each in FIGURES},
-        runs={run.name: run for run in runs},
-    )
+    return _scores(decode(WrittenReport, report, Where(name=where, error=ResearchError, strict=False)), variant, where)
 
 
 def read_scores(path: Path, variant: str) -> Scores:
     """Read one variant of a report file."""
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ResearchError(f"{path} is not a validation report: {error}") from error
-    return scores_of(report, variant, str(path))
+    expected = "a validation report, the JSON of `hops validate`"
+    report = read(WrittenReport, path, error=ResearchError, expected=expected, largest=LARGEST_DATA, strict=False)
+    return _scores(report, variant, str(path))
+
+
+def _scores(report: WrittenReport, variant: str, where: str) -> Scores:
+    for place, variants in {"": report.variants, **{f"runs.{run.run}.": run.variants for run in report.runs}}.items():
+        if variant not in variants:
+            raise ResearchError(f"{where}: there is no {place}variants.{variant}, got {', '.join(variants) or 'none'}")
+    runs = (
+        RunErrors(
+            name=row.run,
+            throughput_error_pct=row.variants[variant].throughput_error_pct,
+            bubble_error_pp=row.variants[variant].bubble_error_pp,
+            iteration_ms=row.iteration_ms,
+            groups={key: str(value) for key, value in row.groups.items()},
+            terms=row.variants[variant].terms,
+        )
+        for row in report.runs
+    )
+    return Scores(figures=asdict(report.variants[variant]), runs={run.name: run for run in runs})
 
 
 def figures_text(figures: Mapping[str, float | None]) -> str:
     """The figures on one line, those that are there."""
     shown = [f"{each.heading} {value:.{each.digits}f}" for each in FIGURES if (value := figures[each.key]) is not None]
     return ", ".join(shown)
-
-
-def _run(reader: "ScoreReader", row: Mapping[str, Any], variant: str) -> RunErrors:
-    errors = reader.mapping(row, "variants", variant)
-    return RunErrors(
-        name=reader.text(row, "run"),
-        throughput_error_pct=reader.number(errors, "throughput_error_pct"),
-        bubble_error_pp=reader.number(errors, "bubble_error_pp"),
-        iteration_ms=reader.number(row, "iteration_ms"),
-        groups={key: str(value) for key, value in reader.mapping(row, "groups").items()},
-        terms={
-            name: ScoreTerm(
-                predicted_ms=reader.number(term, "predicted_ms"), measured_ms=reader.number(term, "measured_ms")
-            )
-            for name, term in reader.mapping(errors, "terms").items()
-        },
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreReader:
-    """Takes values out of JSON and says where one is not as it must be."""
-
-    where: str
-
-    def mapping(self, value: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-        found: Any = value
-        for depth, key in enumerate(path, start=1):
-            if not isinstance(found, Mapping) or key not in found:
-                have = ", ".join(found) if isinstance(found, Mapping) else type(found).__name__
-                raise ResearchError(f"{self.where}: there is no {'.'.join(path[:depth])}, got {have}")
-            found = found[key]
-        if not isinstance(found, Mapping):
-            raise ResearchError(f"{self.where}: {'.'.join(path)} must be an object, got {found!r}")
-        return found
-
-    def rows(self, value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-        if key not in value or not isinstance(value[key], list):
-            raise ResearchError(f"{self.where}: {key} must be a list")
-        return list(value[key])
-
-    def text(self, value: Mapping[str, Any], key: str) -> str:
-        if key not in value or not isinstance(value[key], str):
-            raise ResearchError(f"{self.where}: {key} must be a text")
-        return str(value[key])
-
-    def number_or_none(self, value: Mapping[str, Any], key: str) -> float | None:
-        if key in value and value[key] is None:
-            return None
-        return self.number(value, key)
-
-    def number(self, value: Mapping[str, Any], key: str) -> float:
-        got = value.get(key)
-        if isinstance(got, bool) or not isinstance(got, int | float) or not math.isfinite(got):
-            raise ResearchError(f"{self.where}: {key} must be a finite number, got {got!r}")
-        return float(got)
 
 
 ROUNDING = 1e-9  # figures are sums of floats; less than this is no difference
@@ -153,11 +137,11 @@ ROUNDING = 1e-9  # figures are sums of floats; less than this is no difference
 class Tolerances:
     """By how much each figure may get worse; percent for throughput, percentage points for bubbles."""
 
-    throughput_mape_pct: float = 0.0
-    bubble_mae_pp: float = 0.0
-    utilization_spearman: float = 0.0
-    run_throughput_pct: float = 2.0
-    run_bubble_pp: float = 2.0
+    throughput_mape_pct: Number = 0.0
+    bubble_mae_pp: Number = 0.0
+    utilization_spearman: Number = 0.0
+    run_throughput_pct: Number = 2.0
+    run_bubble_pp: Number = 2.0
 
 
 def problems(golden: Scores, candidate: Scores, tolerances: Tolerances) -> tuple[str, ...]:

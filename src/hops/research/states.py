@@ -1,11 +1,11 @@
 """Where an attempt stands, as data on the disk: what a process killed at any instant leaves to its successor."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from hops.decode.decode import Where, decode, from_json, read_text, tagged
 from hops.errors import ResearchError
 from hops.files import atomic_write
 from hops.research.journal import Figures
@@ -88,12 +88,13 @@ def read_state(path: Path) -> State:
     """The state on the disk; Idle if there is none. Raises ResearchError if the file is not one of ours."""
     if not path.exists():
         return NothingUnderWay()
+    where = Where(name=str(path), error=ResearchError)
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        kind: Callable[..., State] = KINDS[values.pop("step")]
-        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        text = read_text(path, error=ResearchError, expected="a state of hops research")
+        kind, rest = tagged(from_json(text, where), "step", KINDS, where)
+        return decode(kind, rest, replace(where, text=text))
+    except ResearchError as error:
         raise ResearchError(
-            f"{path} is not a state of hops research ({error}); nothing of an attempt is lost: its trees are under "
-            "refs/hops-research in git. Remove the file to start the next attempt"
+            f"{error}\nnothing of an attempt is lost: its trees are under refs/hops-research in git. "
+            "Remove the file to start the next attempt"
         ) from error

@@ -17,8 +17,10 @@ from pydantic import (
 )
 
 from hops import distributions as draws
-from hops.decode.quantities import Number, Seconds, Section, from_folder, problem, reason
+from hops.decode.decode import read_text
+from hops.decode.quantities import Number, Seconds, Section, problem
 from hops.errors import UsageError
+from hops.spec.context import from_folder
 
 Q = TypeVar("Q", bound=float)
 Alpha = Annotated[float, Field(strict=True, gt=1, le=1000)]
@@ -173,10 +175,10 @@ class EmpiricalForm(Form, Generic[Q]):
 def read_samples(path: str) -> tuple[object, ...]:
     """One sample a line: a number (for factors), or a quantity with its unit. Skips empty lines and # comments."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise problem(f"cannot read the samples, got {path!r}: {reason(error)}") from None
-    texts = (line.split("#")[0].strip() for line in lines)
+        text = read_text(Path(path), error=UsageError, expected="one sample a line")
+    except UsageError as error:
+        raise problem(str(error)) from None
+    texts = (line.split("#")[0].strip() for line in text.splitlines())
     return tuple(_sample(text) for text in texts if text)
 
 

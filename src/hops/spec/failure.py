@@ -1,6 +1,5 @@
 """The failure section: what breaks, when, and what the transport does about a link that is down."""
 
-from inspect import signature
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import (
@@ -19,20 +18,68 @@ from hops.decode.quantities import (
     Bytes,
     Flag,
     Index,
-    InputFile,
     Name,
     Probability,
     Seconds,
     Section,
     problem,
+    short_for,
 )
 from hops.distributions import Distribution
 from hops.errors import UsageError
 from hops.faults.models import FAULT_MODELS, FaultModel, Fixed, Renewal, Share
 from hops.faults.plan import FaultKind
 from hops.faults.presets import PRESETS
+from hops.registry import made
+from hops.spec.context import InputFile
 from hops.spec.distributions import ConstantForm, Factors, Time
 from hops.units import shown
+
+
+def _parameters_beside_the_name(schema: dict[str, Any]) -> None:
+    """In the document, parameters are keys of their own."""
+    del schema["properties"]["parameters"]
+    schema["additionalProperties"] = True
+
+
+class PluginChoice(Section):
+    """A member of a family that plug-ins add to, with its own parameters beside its name."""
+
+    model_config = ConfigDict(json_schema_extra=_parameters_beside_the_name)
+
+    name: Name = Field(description="its name")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="its own, written beside the name")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        own = {key: each for key, each in value.items() if key != "name"}
+        return {"parameters": own, **({"name": value["name"]} if "name" in value else {})}
+
+    @model_serializer
+    def _flat(self) -> dict[str, Any]:
+        return {"name": self.name, **self.parameters}
+
+
+class PolicyChoice(PluginChoice):
+    """A recovery policy, with its own parameters beside its name."""
+
+    name: Name = Field(description="name of the policy (`hops list recoveries`)")
+
+
+PolicyField = Annotated[PolicyChoice, short_for("name", PolicyChoice)]
+
+
+class FaultModelChoice(PluginChoice):
+    """A fault model from a plug-in, with its own parameters beside its name."""
+
+    name: Name = Field(description="name of the model (entry points `hops.faults`)")
+
+    def make(self) -> FaultModel:
+        """The model. Raises UsageError for a name or parameters that there are not."""
+        return made(FAULT_MODELS, self.name, (), self.parameters)
 
 
 def _rule_or_time(value: object) -> str:
@@ -66,7 +113,11 @@ class Checkpoints(Section):
 class RecoverySection(Section):
     """What happens when devices stop, and what it costs. Used by `hops goodput`."""
 
-    policy: Name = Field(default="checkpoint_restart", description="recovery policy (`hops list recoveries`)")
+    policy: PolicyField = Field(
+        default=PolicyChoice(name="checkpoint_restart"),
+        json_schema_extra={"default": "checkpoint_restart"},
+        description="recovery policy (`hops list recoveries`); a plug-in's parameters stand beside its name",
+    )
     checkpoint: Checkpoints = Field(default=Checkpoints(), description="saving of the state")
     detection: Seconds = Field(
         default=60.0, json_schema_extra={"default": "60 s"}, description="from a stop until somebody knows of it"
@@ -96,6 +147,11 @@ class RecoverySection(Section):
     )
 
 
+_LASTS = {  # what `repair` says of faults of the job
+    FaultKind.PLANNED_STOP: "for how long the job stands still",
+    FaultKind.HANG: "how long it takes until somebody kills the job",
+    FaultKind.ROLL_BACK: "how long it takes until somebody sees that training went wrong",
+}
 _HOWS = ("between", "at", "share", "model", "preset")
 
 
@@ -116,46 +172,6 @@ def _known_preset(name: str) -> str:
     return name
 
 
-def _parameters_beside_the_name(schema: dict[str, Any]) -> None:
-    """In the document, parameters are keys of their own."""
-    del schema["properties"]["parameters"]
-    schema["additionalProperties"] = True
-
-
-class FaultModelChoice(Section):
-    """A fault model from a plug-in, with its own parameters beside its name."""
-
-    model_config = ConfigDict(json_schema_extra=_parameters_beside_the_name)
-
-    name: Name = Field(description="name of the model (entry points `hops.faults`)")
-    parameters: dict[str, Any] = Field(default_factory=dict, description="the model's own, written beside the name")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gather(cls, value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        own = {key: each for key, each in value.items() if key != "name"}
-        return {"parameters": own, **({"name": value["name"]} if "name" in value else {})}
-
-    @model_serializer
-    def _flat(self) -> dict[str, Any]:
-        return {"name": self.name, **self.parameters}
-
-    def make(self) -> FaultModel:
-        """The model. Raises UsageError for a name or parameters that there are not."""
-        maker = FAULT_MODELS.get(self.name)
-        known = list(signature(maker).parameters)
-        unknown = [key for key in self.parameters if key not in known]
-        if unknown:
-            takes = ", ".join(known) or "none"
-            raise UsageError(f"unknown parameter {unknown[0]} of the fault model {self.name}, it takes {takes}")
-        try:
-            return maker(**self.parameters)
-        except TypeError as error:  # something is missing, or of the wrong type
-            raise UsageError(f"the fault model {self.name} cannot be made: {error}") from None
-
-
 class FaultEntry(Section):
     """What may break, how, and when: a preset, or kind and targets with one of between, at, share and model."""
 
@@ -165,9 +181,12 @@ class FaultEntry(Section):
     preset: Annotated[Name, AfterValidator(_known_preset)] | None = Field(
         default=None, description=f"published rates: {', '.join(PRESETS)} (docs/explanation/faults.md)"
     )
-    kind: Literal["stop", "slow", "link-slow", "link-down"] | None = Field(default=None, description="what happens")
+    kind: Literal["stop", "slow", "link-slow", "link-down", "planned-stop", "hang", "roll-back"] | None = Field(
+        default=None, description="what happens; the last three to the whole job (`hops goodput`)"
+    )
     on: Names | None = Field(
-        default=None, description="devices, hosts, nics, links or groups: each of them; or names of such"
+        default=None,
+        description="devices, hosts, nics, links or groups: each of them; or names of such; job for what happens to it",
     )
     only: Names | None = Field(default=None, description="of them, those with a device of these types")
     between: Time | None = Field(default=None, description="from the start or the last repair to the next failure")
@@ -178,6 +197,14 @@ class FaultEntry(Section):
     factor: Factors | None = Field(
         default=None, description="slow: how many times longer all takes; link-slow: the part of bandwidth that is left"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_job(cls, value: object) -> object:
+        """What happens to the job needs no target."""
+        if isinstance(value, dict) and value.get("kind") in tuple(_LASTS) and "on" not in value:
+            return {**value, "on": "job"}
+        return value
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> "FaultEntry":
@@ -201,6 +228,8 @@ class FaultEntry(Section):
             raise problem(f"the preset {preset} says how often, not for how long", "add repair: 2 h, for example")
 
     def _check_kind(self, how: str) -> None:
+        if self.kind is not None and FaultKind(self.kind).of_job:
+            self._check_job(how)
         missing = [key for key in ("kind", "on") if getattr(self, key) is None]
         if missing:
             raise problem(f"{missing[0]} is missing beside {how}", "add kind: stop and on: devices, for example")
@@ -212,8 +241,18 @@ class FaultEntry(Section):
         except UsageError as error:
             raise problem(str(error)) from None
 
+    def _check_job(self, how: str) -> None:
+        if how == "share":
+            raise problem(f"got share for {self.kind}, which happens at some time", "use between or at")
+        if self.only is not None:
+            raise problem(f"got only for {self.kind}, which happens to the whole job", "remove it")
+        if self.repair is None and how != "model":
+            raise problem(
+                f"{self.kind} does not say {_LASTS[FaultKind(self.kind or '')]}", "add repair: 2 h, for example"
+            )
+
     def _check_factor(self, kind: FaultKind) -> None:
-        if kind in (FaultKind.STOP, FaultKind.LINK_DOWN):
+        if kind not in (FaultKind.SLOW, FaultKind.LINK_SLOW):
             if self.factor is not None:
                 raise problem(f"got a factor for {kind}, expected none", "remove it, or use slow or link-slow")
             return

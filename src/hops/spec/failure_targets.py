@@ -154,6 +154,8 @@ def _files(failure: FailureSection, inventory: Inventory) -> Iterator[Complaint]
         return
     known = {*inventory.kind_of, *inventory.links}
     for fault in plan:
+        if fault.kind.of_job:
+            continue
         if fault.target not in known and not (fault.kind.of_link and may_be_a_link(fault.target, inventory)):
             hint = _did_you_mean(fault.target, known)
             what = f"{failure.plan}: {fault.kind} of {shown(fault.target)}, which is not in this cluster{hint}"

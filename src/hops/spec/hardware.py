@@ -17,20 +17,18 @@ from hops.decode.quantities import (
     Count,
     Flag,
     FlopRate,
-    InputFile,
     Name,
     Number,
     Probability,
     Seconds,
     Section,
-    from_folder,
-    known,
     problem,
     short_for,
 )
 from hops.errors import CatalogError
 from hops.hardware.catalog import Catalog
 from hops.hardware.devices import Topology
+from hops.spec.context import InputFile, from_folder, known
 from hops.spec.distributions import ConstantForm, Time
 from hops.units import shown
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from hops.decode.decode import read_text, report, without_echoes
 from hops.decode.document import Complaint, Document, Path, Position, dotted, parse
 from hops.decode.messages import complaints, is_tag
-from hops.decode.quantities import Section, Surroundings, reason
+from hops.decode.quantities import Section
 from hops.errors import CatalogError, SpecError
 from hops.hardware.catalog import Catalog
 from hops.spec.checks import Sections, cross_check
 from hops.spec.choices import left_open
+from hops.spec.context import Surroundings
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import HardwareSection
 from hops.spec.pipeline import PipelineSection
@@ -44,17 +46,22 @@ def _apply(document: Document, text: str) -> Document:
     try:
         path, value = _split(text)
         read = parse(value, name=place.text) if value.strip() else Document(data=None)
-        data = _changed(document.data, path, 0, read.data)
+        return _put(document, path, read, place)
     except _WrongOverrideError as error:
         wrong = Complaint(path=(), what=str(error), place=place)
         return replace(document, complaints=(*document.complaints, wrong))
-    own = tuple(Complaint(path=path, what=each.what, place=place) for each in read.complaints)
+
+
+def _put(document: Document, path: Path, value: Document, place: Position) -> Document:
+    """The document with another value at the path; all of it stands at the place. Raises _WrongOverrideError."""
+    data = _changed(document.data, path, 0, value.data)
+    own = tuple(Complaint(path=(*path, *each.path), what=each.what, place=place) for each in value.complaints)
     replaced = {at: there for at, there in document.values.items() if at[: len(path)] != path}
-    inner = {(*path, *at): place for at in read.values}
+    inner = {(*path, *at): place for at in value.values}
     return Document(
         data=data,
         values={**replaced, **_above(path, replaced, place), **inner, path: place},
-        keys={**document.keys, **{(*path, *at): place for at in read.keys}, path: place},
+        keys={**document.keys, **{(*path, *at): place for at in value.keys}, path: place},
         complaints=(*_still_there(document, path), *own),
     )
 
@@ -72,16 +79,23 @@ def _still_there(document: Document, path: Path) -> tuple[Complaint, ...]:
 
 def _split(text: str) -> tuple[Path, str]:
     left, equals, value = text.partition("=")
+    try:
+        return _path(left.strip() if equals else ""), value
+    except _WrongOverrideError:
+        what = "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
+        raise _WrongOverrideError(what) from None
+
+
+def _path(text: str) -> Path:
+    """The path of a key as messages write it. Raises _WrongOverrideError."""
     parts: list[str | int] = []
-    for word in left.strip().split("."):
+    for word in text.split("."):
         match = _PART.fullmatch(word)
-        if match is None or not equals:
-            raise _WrongOverrideError(
-                "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
-            )
+        if match is None:
+            raise _WrongOverrideError("expected a path, such as hardware.nodes[0].count")
         name, indices = match.groups()
         parts += [name, *map(int, re.findall(r"\d+", indices))]
-    return tuple(parts), value
+    return tuple(parts)
 
 
 def _changed(data: Any, path: Path, depth: int, value: Any) -> Any:
@@ -118,9 +132,8 @@ _HARMLESS = frozenset(
         "microbatch_size",
     }
 )
+_STARTER = "; `hops init` writes a starter"
 _OPTIONAL = frozenset(key for key, field in Spec.model_fields.items() if not field.is_required())  # may be left empty
-_LARGEST_FILE = 20_000_000
-_MOST_SHOWN = 50
 
 
 def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Spec:
@@ -140,7 +153,33 @@ def loads(
     text: str, *, name: str = "spec", overrides: Sequence[str] = (), folder: str | os.PathLike[str] = "."
 ) -> Spec:
     """Read a spec from text. `name` stands for the file in messages. Raises SpecError, as `load` does."""
-    document = override(parse(text, name=name), overrides)
+    document = override(parse(text, name=name, fix=_STARTER), overrides)
+    return checked(document, folder, left_open(document))
+
+
+def from_dict(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Spec:
+    """A spec from plain data, checked like a file: `{"pipeline": {...}, "hardware": {...}}`.
+
+    Args:
+        data: dicts, lists or tuples, text, numbers, booleans and None; quantities are text with their unit.
+        folder: where files that the spec names are looked for.
+
+    Raises SpecError with every problem, one a line: `path.to.key: what`.
+    """
+    document = Document.of(data)
+    return checked(document, folder, left_open(document))
+
+
+def changed(spec: Spec, changes: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Spec:
+    """The spec with other values at some paths; see `Spec.with_`."""
+    document = Document.of(spec.model_dump(mode="json", exclude_unset=True))
+    for key, value in changes.items():
+        place = Position(text="", order=(1, 0))
+        try:
+            document = _put(document, _path(key), Document.of(value), place)
+        except _WrongOverrideError as error:
+            wrong = Complaint(path=(), what=f"{key}: {error}", place=place)
+            document = replace(document, complaints=(*document.complaints, wrong))
     return checked(document, folder, left_open(document))
 
 
@@ -148,34 +187,20 @@ def checked(document: Document, folder: str | os.PathLike[str], known: Iterable[
     """The spec of a document. Raises SpecError with everything that is wrong, what is `known` already included."""
     spec, found = _validate(document, str(folder))
     opened = list(known)
-    found = _without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
+    found = without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
     if found or spec is None:
-        raise SpecError(_report(document, found))
+        raise SpecError(report(document, found))
     return resolve(spec)
 
 
 def read_document(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Document:
     """The document of a spec file, with overrides, not judged yet. Raises SpecError if the file cannot be read."""
     file = File(path)
-    return override(parse(_read(file), name=str(file)), overrides)
+    return override(parse(_read(file), name=str(file), fix=_STARTER), overrides)
 
 
 def _read(file: File) -> str:
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise SpecError(f"{file}: cannot be read: {reason(error)}{_nearby(file)}") from None
-    except ValueError as error:  # a NUL in the name
-        raise SpecError(f"{shown(str(file))}: cannot be read: {error}") from None
-    if len(raw) > _LARGEST_FILE:
-        raise SpecError(f"{file}: got {len(raw)} bytes, expected a spec of at most {_LARGEST_FILE}")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{file}: is not text in UTF-8 (byte {error.start}), expected a YAML file") from None
-    if "\0" in text:
-        raise SpecError(f"{file}: is binary (a zero byte at {text.index(chr(0))}), expected a YAML file")
-    return text
+    return read_text(file, error=SpecError, expected="a YAML file", fix=_nearby)
 
 
 def _nearby(file: File) -> str:
@@ -190,7 +215,7 @@ def _nearby(file: File) -> str:
     if file.is_dir():
         return f"; name a file in it, such as {file / names[0]}" if names else "; name a file"
     near = get_close_matches(file.name, names, n=1)
-    return f"; did you mean {folder / near[0]}?" if near else "; `hops init` writes a starter"
+    return f"; did you mean {folder / near[0]}?" if near else _STARTER
 
 
 def _validate(document: Document, folder: str) -> tuple[Spec | None, list[Complaint]]:
@@ -276,24 +301,3 @@ def _catalog(data: dict[str, Any], folder: str) -> tuple[Catalog | None, list[Co
 @cache
 def _builtin_catalog() -> Catalog:
     return Catalog.load()
-
-
-def _without_echoes(document: Document, found: Iterable[Complaint]) -> list[Complaint]:
-    """All complaints, but not those that follow from a value that could not even be read."""
-    unread = {each.path for each in document.complaints if each.path}
-    follows = (any(each.path[:length] in unread for length in range(len(each.path) + 1)) for each in found)
-    return [*document.complaints, *(each for each, echo in zip(found, follows, strict=True) if not echo)]
-
-
-def _report(document: Document, found: list[Complaint]) -> str:
-    """All complaints, one a line, in the order of the file; the first fifty if there are more."""
-    placed = [(each.place or document.place(each.path, at_key=each.at_key), each) for each in found]
-    placed.sort(key=lambda pair: pair[0].order)
-    lines = [f"{place.text}: {_said(document, each)}" for place, each in placed[:_MOST_SHOWN]]
-    more = len(placed) - _MOST_SHOWN
-    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
-
-
-def _said(document: Document, complaint: Complaint) -> str:
-    where = dotted(document.written(complaint.path))
-    return f"{where}: {complaint.what}" if where else complaint.what

@@ -1,7 +1,7 @@
 """A spec with open choices: read once, judged once per choice, closed to specs that `hops run` takes unchanged."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from hops.decode.document import Document, Path
-from hops.decode.quantities import Surroundings
 from hops.errors import HopsError, UsageError
 from hops.spec.choices import CHOOSABLE, OpenChoice, choices, chosen, says_auto, without, written
+from hops.spec.context import Surroundings
 from hops.spec.hardware import HardwareSection
 from hops.spec.load import checked, read_document
 from hops.spec.pipeline import PipelineSection
@@ -76,6 +76,11 @@ def load_open(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, ba
     Raises SpecError with every problem, as `hops.load` does.
     """
     return open_spec(read_document(path, overrides), File(path).parent, batch=batch)
+
+
+def open_dict(data: Mapping[str, Any], folder: str | os.PathLike[str] = ".", *, batch: int | None = None) -> OpenSpec:
+    """The same from plain data; messages name paths."""
+    return open_spec(Document.of(data), folder, batch=batch)
 
 
 def open_spec(document: Document, folder: str | os.PathLike[str] = ".", *, batch: int | None = None) -> OpenSpec:

@@ -8,9 +8,10 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo, model_serializer, model_validator
 
 from hops.decode.document import Complaint
-from hops.decode.quantities import Name, Section, from_folder, short_for
+from hops.decode.quantities import Name, Section, short_for
 from hops.errors import HopsError
 from hops.schedules.base import SCHEDULERS, Scheduler
+from hops.spec.context import from_folder
 from hops.units import shown
 
 

@@ -1,7 +1,9 @@
 """The spec: one document that describes a run, in six sections."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -48,12 +50,16 @@ class OptimizerSection(Section):
     )
 
 
+EngineName = Literal["auto", "reference", "compiled"]
+
+
 class SimulationSection(Section):
     """How much is simulated, and with which random numbers."""
 
     iterations: Count = Field(default=3, description="optimizer steps to simulate")
     warmup_iterations: Index = Field(default=0, description="first iterations that metrics leave out")
     seed: Seed = Field(default=0, description="the one seed of all random draws")
+    engine: EngineName = Field(default="auto", description="what simulates; the trace is the same")
 
 
 def _suffix(*suffixes: str) -> AfterValidator:
@@ -100,24 +106,58 @@ class Spec(Section):
         """Microbatches, and the rank of every stage, as the schedule places them. Raises UsageError if it cannot."""
         return self.pipeline.schedule.make().shape(len(self.hardware.ranks()), self.pipeline.microbatches)
 
+    def with_(self, changes: Mapping[str, Any]) -> "Spec":
+        """The spec with other values, checked like a file: `spec.with_({"pipeline.microbatches": 16})`.
+
+        What the spec left to defaults follows from the new values. A path names a key as messages do, such as
+        `hardware.nodes[0].count`; a value is plain data as a file has it. Raises SpecError with every problem.
+        """
+        from hops.spec.load import changed
+
+        return changed(self, changes)
+
+    def __repr__(self) -> str:
+        ranks = ", ".join(f"{number} {name}" for name, number in self._devices().items())
+        return f"Spec({self.pipeline.schedule.name}, {self.pipeline.microbatches} microbatches, {ranks})"
+
+    __str__ = __repr__
+
+    def _devices(self) -> Counter[str]:
+        """How many devices of each type it names."""
+        counts: Counter[str] = Counter()
+        for node in self.hardware.nodes:
+            for device in node.devices:
+                counts[device.type] += node.count * device.count
+        return counts
+
+
+S = TypeVar("S", bound=Section)
+
+
+def _filled(section: S, **defaults: Any) -> S:
+    """The section with defaults filled in, which do not count as written."""
+    full = section.model_copy(update=defaults)
+    full.model_fields_set.intersection_update(section.model_fields_set)
+    return full
+
 
 def resolve(spec: Spec) -> Spec:
     """The same spec with the defaults of schedule, model, sequence length and optimizer filled in."""
     pipeline = _pipeline(spec.pipeline)
     optimizer = _optimizer(spec.optimizer, pipeline)
-    return spec.model_copy(update={"pipeline": pipeline, "optimizer": optimizer})
+    return _filled(spec, pipeline=pipeline, optimizer=optimizer)
 
 
 def _pipeline(pipeline: PipelineSection) -> PipelineSection:
     schedule = pipeline.schedule
     parameters = {**schedule.defaults(), **schedule.parameters}
-    pipeline = pipeline.model_copy(update={"schedule": schedule.model_copy(update={"parameters": parameters})})
+    pipeline = _filled(pipeline, schedule=schedule.model_copy(update={"parameters": parameters}))
     if pipeline.model is None:
         return pipeline
     transformer = pipeline.model.transformer(pipeline.sequence_length)
-    shape = pipeline.model.model_copy(update=asdict(transformer))
+    shape = _filled(pipeline.model, **asdict(transformer))
     length = transformer.max_positions if pipeline.sequence_length is None else pipeline.sequence_length
-    return pipeline.model_copy(update={"model": shape, "sequence_length": length})
+    return _filled(pipeline, model=shape, sequence_length=length)
 
 
 def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection) -> OptimizerSection:
@@ -127,4 +167,4 @@ def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection) -> Optimi
         changes["state_bytes"] = named.state_bytes
     if optimizer.tied_embeddings is None:
         changes["tied_embeddings"] = bool(pipeline.model is not None and pipeline.model.tied)
-    return optimizer.model_copy(update=changes)
+    return _filled(optimizer, **changes)

@@ -44,6 +44,12 @@ class ImporterConformance(ABC):
         assert dict(lenient.dropped) == {}
         assert strict.trace == lenient.trace
 
+    def test_setting_clocks_back_keeps_the_order_of_every_rank(self, tmp_path: Path) -> None:
+        path = self.write(tmp_path)
+        plain, set_back = (self.make().read(path, align_clocks=each).trace for each in (False, True))
+        assert detect(set_back).program == detect(plain).program
+        np.testing.assert_array_equal(np.sort(set_back.duration_ns), np.sort(plain.duration_ns))
+
     def test_time_starts_at_zero(self, tmp_path: Path) -> None:
         assert int(self.read(tmp_path).trace.start_ns.min()) == 0
 

@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.distributions import generator
 from hops.faults.models import FaultModel, Window
 from hops.faults.plan import Fault, FaultKind, FaultPlan
 from hops.fleet.fleet import Fleet, FleetPlan
 from hops.fleet.iteration_times import IterationTimeTable
-from hops.fleet.machine import FleetMachine
 from hops.fleet.recovery.base import RECOVERIES, RecoveryPolicy, Situation, Unit
 from hops.fleet.recovery_times import RecoveryTimes
+from hops.fleet.simulate import simulate_fleet
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines
@@ -47,17 +47,17 @@ class RecoveryConformance:
     """Its name in the registry."""
 
     def test_no_faults_cost_nothing_but_checkpoints(self) -> None:
-        story = self._live(FleetPlan())
-        assert story.spent_ns[TimeUse.PRODUCTIVE] + story.spent_ns[TimeUse.CHECKPOINT] == HORIZON_NS
+        found = self._train(FleetPlan())
+        assert found.spent_ns[TimeUse.PRODUCTIVE] + found.spent_ns[TimeUse.CHECKPOINT] == HORIZON_NS
 
     def test_time_is_conserved_whatever_stops(self) -> None:
         for seed in range(5):
-            story = self._live(self._plan(seed))
-            assert sum(story.spent_ns.values()) == HORIZON_NS, f"seed {seed}"
-            assert min(story.spent_ns.values()) >= 0, f"seed {seed}"
+            found = self._train(self._plan(seed))
+            assert sum(found.spent_ns.values()) == HORIZON_NS, f"seed {seed}"
+            assert min(found.spent_ns.values()) >= 0, f"seed {seed}"
 
-    def test_a_life_repeats_itself(self) -> None:
-        assert self._live(self._plan(3)) == self._live(self._plan(3))
+    def test_the_same_plan_and_seed_give_the_same_result(self) -> None:
+        assert self._train(self._plan(3)) == self._train(self._plan(3))
 
     def test_every_vacant_place_is_filled_or_gone_without(self) -> None:
         """Where a policy is asked at all, phases last, and it leaves out nothing that is there."""
@@ -77,14 +77,14 @@ class RecoveryConformance:
 
     def _made(self) -> RecoveryPolicy:
         setup = build(loads(SPEC))
-        self._paces = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
+        self._table = IterationTimeTable(Pipelines(setup, split_backward=True).get, samples=1, seed=0)
         self._fleet = Fleet.of(COPIES, setup.spec.hardware.ranks(), microbatches=MICROBATCHES)
-        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._paces.seconds)
+        return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._table.seconds)
 
-    def _live(self, plan: FleetPlan) -> Trajectory:
+    def _train(self, plan: FleetPlan) -> Trajectory:
         made = self._made()
         rng = generator(0, "conformance")
-        return FleetMachine(made, self._paces, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng).run()
+        return simulate_fleet(made, self._table, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng)
 
     def _plan(self, seed: int) -> FleetPlan:
         """Stops at random, often several at once."""

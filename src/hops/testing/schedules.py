@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.settings import RunSettings
 from hops.engine.simulate import run_policy
 from hops.errors import UsageError
@@ -117,7 +117,7 @@ class SchedulerConformance(ABC):
 
     def _run(self, profile: StageCosts, *, iterations: int = 1) -> Trace:
         """What a new scheduler does in the engine, asked rank by rank as a policy."""
-        costs = FixedCosts(
+        costs = TableCosts.of(
             forward_s=profile.forward_s,
             input_backward_s=profile.input_backward_s,
             weight_backward_s=profile.weight_backward_s,

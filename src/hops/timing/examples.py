@@ -1,23 +1,25 @@
-"""Reads profiles from JSON, one object in a file or one a line, and says what is wrong with them and where."""
+"""Profiles in JSON files, one object in a file or one a line: what a search is given without a spec."""
 
-import json
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field, Strict
+
+from hops.decode.decode import Where, decode, read, read_lines
+from hops.decode.quantities import Several
 from hops.errors import UsageError
 from hops.program.shape import Shape
 from hops.timing.stage_costs import StageCosts
 
-PER_STAGE_MS = ("forward_ms", "input_backward_ms", "weight_backward_ms", "fused_backward_ms")
-PER_STAGE_BYTES = ("activation_bytes", "kept_for_weight_bytes")
-REQUIRED = ("name", "microbatches", *PER_STAGE_MS, "hop_ms", *PER_STAGE_BYTES, "memory_bytes")
-OPTIONAL = ("rank_of_stage", "blocking")
-MOST_BYTES = 1 << 50  # activation of a microbatch; keeps sums over a program far from overflow
-LONGEST_MS = 1e9
+Milliseconds = Annotated[float, Strict(), Field(ge=0, le=1e9)]
+WholeBytes = Annotated[int, Strict(), Field(ge=0, le=1 << 50)]  # keeps sums over a program far from overflow
+Microbatches = Annotated[int, Strict(), Field(ge=1, le=1 << 20)]
+PER_STAGE = (
+    *("forward_ms", "input_backward_ms", "weight_backward_ms", "fused_backward_ms"),
+    *("activation_bytes", "kept_for_weight_bytes"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,165 +30,102 @@ class NamedProfile:
     profile: StageCosts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenProfile:
+    """A profile as a file has it: lists with a value per stage, milliseconds and bytes.
+
+    Attributes:
+        hop_ms: one fewer than stages.
+        memory_bytes: per rank, null for no limit.
+        rank_of_stage: null: stage s on rank s.
+    """
+
+    name: str
+    microbatches: Microbatches
+    forward_ms: Several[Milliseconds]
+    input_backward_ms: tuple[Milliseconds, ...]
+    weight_backward_ms: tuple[Milliseconds, ...]
+    fused_backward_ms: tuple[Milliseconds, ...]
+    hop_ms: tuple[Milliseconds, ...]
+    activation_bytes: tuple[WholeBytes, ...]
+    kept_for_weight_bytes: tuple[WholeBytes, ...]
+    memory_bytes: tuple[WholeBytes | None, ...]
+    rank_of_stage: tuple[WholeBytes, ...] | None = None
+    blocking: bool = False
+
+    def __post_init__(self) -> None:
+        stages = len(self.forward_ms)
+        lengths = {**dict.fromkeys(PER_STAGE, stages), "hop_ms": stages - 1}
+        for key, length in lengths.items():
+            _check_length(key, getattr(self, key), length, f"since forward_ms has {stages}")
+        self._check_ranks(stages)
+        _check_length("memory_bytes", self.memory_bytes, self.shape.num_ranks, "one per rank")
+        for stage, (whole, part) in enumerate(zip(self.activation_bytes, self.kept_for_weight_bytes, strict=True)):
+            if part > whole:
+                raise UsageError(
+                    f"kept_for_weight_bytes[{stage}]: got {part}, expected at most activation_bytes[{stage}], {whole}"
+                )
+        for rank, limit in enumerate(self.memory_bytes):
+            needed = sum(self.activation_bytes[stage] for stage in self.shape.stages_of(rank))
+            if limit is not None and limit < needed:
+                raise UsageError(
+                    f"memory_bytes[{rank}]: got {limit}, expected at least the {needed} bytes that one microbatch takes"
+                )
+
+    def _check_ranks(self, stages: int) -> None:
+        ranks = self.shape.rank_of_stage
+        _check_length("rank_of_stage", ranks, stages, f"since forward_ms has {stages}")
+        gaps = [each for one, each in pairwise((-1, *sorted(ranks))) if each > one + 1]
+        if gaps:
+            raise UsageError(
+                f"rank_of_stage: got rank {gaps[0]}, expected every rank from 0 to the highest to have a stage"
+            )
+
+    @property
+    def shape(self) -> Shape:
+        ranks = tuple(range(len(self.forward_ms))) if self.rank_of_stage is None else self.rank_of_stage
+        return Shape(num_microbatches=self.microbatches, rank_of_stage=ranks)
+
+    def named(self) -> NamedProfile:
+        """The profile in seconds."""
+        profile = StageCosts(
+            shape=self.shape,
+            forward_s=_seconds(self.forward_ms),
+            input_backward_s=_seconds(self.input_backward_ms),
+            weight_backward_s=_seconds(self.weight_backward_ms),
+            fused_backward_s=_seconds(self.fused_backward_ms),
+            hop_s=_seconds(self.hop_ms),
+            blocking=self.blocking,
+            activation_bytes=self.activation_bytes,
+            kept_for_weight_bytes=self.kept_for_weight_bytes,
+            budget_bytes=self.memory_bytes,
+        )
+        return NamedProfile(name=self.name, profile=profile)
+
+
+def _check_length(key: str, values: tuple[object, ...], length: int, why: str) -> None:
+    if len(values) != length:
+        raise UsageError(f"{key}: got {len(values)} values, expected {length}, {why}")
+
+
+def _seconds(milliseconds: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(each / 1e3 for each in milliseconds)
+
+
 def read_profiles(path: Path) -> list[NamedProfile]:
     """All profiles of a `.json` file (one object) or of any other (one object a line; empty lines are skipped).
 
-    Raises UsageError, naming file and line, for anything that is no valid profile.
+    Raises UsageError with the place of anything that is no valid profile.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not UTF-8 text: byte {error.start} ({error.reason})") from error
-    profiles = [profile_from_json(where, _parse(where, part)) for where, part in _parts(path, text)]
-    if not profiles:
-        raise UsageError(f"{path}: holds no profile; expected one JSON object, or one a line")
-    return profiles
-
-
-def profile_from_json(where: str, value: Any) -> NamedProfile:
-    """A profile from a parsed JSON object; `where` begins every message.
-
-    Keys: name, microbatches, forward_ms, input_backward_ms, weight_backward_ms, fused_backward_ms, hop_ms (one fewer
-    than stages), activation_bytes, kept_for_weight_bytes, memory_bytes (per rank, null for no limit); optional:
-    rank_of_stage (default: stage s on rank s), blocking (default false). Raises UsageError.
-    """
-    fields = _Fields(where, value)
-    stages = len(fields.list_of("forward_ms"))
-    size = fields.count("microbatches")
-    ranks = tuple(fields.ranks(stages)) if "rank_of_stage" in fields.value else tuple(range(stages))
-    shape = Shape(num_microbatches=size, rank_of_stage=ranks)
-    forward, into, weight, fused = (tuple(fields.times(key, stages)) for key in PER_STAGE_MS)
-    activation, kept = (tuple(fields.sizes(key, stages)) for key in PER_STAGE_BYTES)
-    for stage, (whole, part) in enumerate(zip(activation, kept, strict=True)):
-        if part > whole:
-            fields.fail(f"kept_for_weight_bytes[{stage}]", part, f"at most activation_bytes[{stage}], {whole}")
-    profile = StageCosts(
-        shape=shape,
-        forward_s=forward,
-        input_backward_s=into,
-        weight_backward_s=weight,
-        fused_backward_s=fused,
-        hop_s=tuple(fields.times("hop_ms", stages - 1)),
-        blocking=fields.flag("blocking"),
-        activation_bytes=activation,
-        kept_for_weight_bytes=kept,
-        budget_bytes=tuple(fields.limits(shape, activation)),
-    )
-    return NamedProfile(name=fields.text("name"), profile=profile)
-
-
-def _parts(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    expected = "profiles: one JSON object, or one a line"
     if path.suffix == ".json":
-        yield str(path), text
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            yield f"{path}:{number}", line
+        return [read(WrittenProfile, path, expected=expected).named()]
+    written = read_lines(WrittenProfile, path, expected=expected)
+    if not written:
+        raise UsageError(f"{path}: holds no profile; expected one JSON object, or one a line")
+    return [each.named() for each in written]
 
 
-def _parse(where: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"{where}:{error.colno}" if error.lineno == 1 else f"{where}:{error.lineno}:{error.colno}"
-        raise UsageError(f"{place}: not JSON: {error.msg}; expected one profile object") from error
-
-
-class _Fields:
-    """Checked access to the keys of one object."""
-
-    def __init__(self, where: str, value: Any) -> None:
-        self.where = where
-        if not isinstance(value, dict):
-            raise UsageError(f"{where}: a profile is a JSON object, got {_short(value)}")
-        self.value: dict[str, Any] = value
-        known = (*REQUIRED, *OPTIONAL)
-        for key in value:
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-                raise UsageError(f"{where}: unknown key {key!r}: {hint}")
-        missing = [key for key in REQUIRED if key not in value]
-        if missing:
-            raise UsageError(f"{where}: missing {', '.join(missing)}")
-
-    def fail(self, path: str, got: Any, expected: str) -> None:
-        raise UsageError(f"{self.where}: {path}: got {_short(got)}, expected {expected}")
-
-    def text(self, key: str) -> str:
-        value = self.value[key]
-        if not isinstance(value, str):
-            self.fail(key, value, "a text")
-        return str(value)
-
-    def flag(self, key: str) -> bool:
-        if key not in self.value:
-            return False
-        value = self.value[key]
-        if not isinstance(value, bool):
-            self.fail(key, value, "true or false")
-        return bool(value)
-
-    def count(self, key: str) -> int:
-        value = self.value[key]
-        if not _is_integer(value) or not 1 <= value <= 1 << 20:
-            self.fail(key, value, "a whole number of microbatches, 1 to 1048576")
-        return int(value)
-
-    def list_of(self, key: str, length: int | None = None) -> list[Any]:
-        values = self.value[key]
-        if not isinstance(values, list) or (length is None and not values):
-            self.fail(key, values, "a list with one value per stage")
-        if length is not None and len(values) != length:
-            self.fail(key, f"{len(values)} values", f"{length}, since forward_ms has {len(self.value['forward_ms'])}")
-        return list(values)
-
-    def times(self, key: str, length: int) -> Iterator[float]:
-        """Seconds from milliseconds."""
-        for index, value in enumerate(self.list_of(key, length)):
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value) or not 0 <= value <= LONGEST_MS:
-                self.fail(f"{key}[{index}]", value, "milliseconds, 0 or more")
-            yield float(value) / 1e3
-
-    def sizes(self, key: str, length: int) -> Iterator[int]:
-        for index, value in enumerate(self.list_of(key, length)):
-            if not _is_integer(value) or not 0 <= value <= MOST_BYTES:
-                self.fail(f"{key}[{index}]", value, f"whole bytes, 0 to {MOST_BYTES}")
-            yield int(value)
-
-    def ranks(self, stages: int) -> Iterator[int]:
-        values = self.list_of("rank_of_stage", stages)
-        for index, value in enumerate(values):
-            if not _is_integer(value) or not 0 <= value < stages:
-                self.fail(f"rank_of_stage[{index}]", value, f"a rank, 0 to {stages - 1}")
-        if set(values) != set(range(max(values) + 1)):
-            self.fail("rank_of_stage", values, "every rank from 0 to the highest to have a stage")
-        yield from map(int, values)
-
-    def limits(self, shape: Shape, activation: tuple[int, ...]) -> Iterator[int | None]:
-        values = self.list_of("memory_bytes")
-        if len(values) != shape.num_ranks:
-            self.fail("memory_bytes", f"{len(values)} values", f"{shape.num_ranks}, one per rank")
-        for rank, value in enumerate(values):
-            path = f"memory_bytes[{rank}]"
-            if value is None:
-                yield None
-                continue
-            if not _is_integer(value) or value < 0:
-                self.fail(path, value, "whole bytes, or null for no limit")
-            needed = sum(activation[stage] for stage in shape.stages_of(rank))
-            if value < needed:
-                self.fail(path, value, f"at least the {needed} bytes that one microbatch takes")
-            yield int(value)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+def profile_from_json(where: str, value: object) -> NamedProfile:
+    """A profile from a parsed JSON object; `where` begins every message. Raises UsageError."""
+    return decode(WrittenProfile, value, Where(name=where)).named()

@@ -10,33 +10,29 @@ Streams and ops are written by name. Written and read in pieces, so that memory 
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import islice
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, Literal, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.decode.decode import Where, decode_json
+from hops.decode.quantities import Count, Index, Positive, Several
 from hops.errors import TraceError, UsageError
 from hops.files import atomic_path, atomic_write
 from hops.program.action import Op
 from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, check_columns
 
-FORMAT = "hops-trace/1"
+FORMAT: Final = "hops-trace/1"
 EXAMPLE = (
     '{"format": "hops-trace/1", "source": "measured", "num_microbatches": 8, "rank_of_stage": [0, 1], '
     '"devices": ["H100", "L4"], "hosts": ["a", "b"]}'
 )
-_NEEDED: Mapping[str, type] = {
-    "source": str,
-    "num_microbatches": int,
-    "rank_of_stage": list,
-    "devices": list,
-    "hosts": list,
-}
 
 
 def metadata_to_json(meta: TraceMeta) -> str:
@@ -59,63 +55,55 @@ def metadata_to_json(meta: TraceMeta) -> str:
     return json.dumps(plain, allow_nan=False, ensure_ascii=False)
 
 
-def metadata_from_json(text: str, *, where: str) -> TraceMeta:
-    """Read what `metadata_to_json` writes; schedule, links and routes may be missing.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLink:
+    """A link as metadata has it; null is unlimited."""
 
-    Raises TraceError, saying `where` it stands.
-    """
+    name: str
+    bandwidth_bytes_per_s: Positive | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMeta:
+    """Metadata as files have it; schedule, links and routes may be missing, more keys are let be."""
+
+    format: Literal["hops-trace/1"] = FORMAT
+    source: Literal["simulated", "measured"]
+    schedule: str = ""
+    num_microbatches: Count
+    rank_of_stage: Several[Index]
+    devices: Several[str]
+    hosts: tuple[str, ...]
+    links: tuple[WrittenLink, ...] = ()
+    routes: tuple[tuple[Index, Index, tuple[Index, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.hosts) != len(self.devices):
+            raise TraceError(f"got {len(self.hosts)} hosts for {len(self.devices)} devices, expected one each per rank")
+        if max(self.rank_of_stage) >= len(self.devices):
+            got = f"rank_of_stage {list(self.rank_of_stage)} names ranks beyond the {len(self.devices)} devices"
+            raise TraceError(f"{got}, expected one of them for every stage")
+        if any(link >= len(self.links) for _, _, crossed in self.routes for link in crossed):
+            raise TraceError(f"routes name links beyond the {len(self.links)} there are, expected indices into links")
+
+
+def metadata_from_json(text: str, where: Where) -> TraceMeta:
+    """Read what `metadata_to_json` writes; schedule, links and routes may be missing. Raises TraceError."""
     try:
-        plain = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{where}: metadata is not JSON ({error}): expected {EXAMPLE}") from error
-    if not isinstance(plain, dict):
-        raise TraceError(f"{where}: metadata is not a JSON object: got {text[:40]}, expected {EXAMPLE}")
-    for key, kind in _NEEDED.items():
-        if not isinstance(plain.get(key), kind):
-            got = json.dumps(plain[key])[:40] if key in plain else "nothing"
-            raise TraceError(f"{where}: metadata {key!r}: got {got}, expected {_word(kind)} as in {EXAMPLE}")
-    if plain.get("format", FORMAT) != FORMAT:
-        raise TraceError(f"{where}: metadata 'format': got {plain['format']!r}, expected {FORMAT!r}")
-    if plain["source"] not in ("simulated", "measured"):
-        raise TraceError(f"{where}: metadata 'source': got {plain['source']!r}, expected 'simulated' or 'measured'")
-    try:
-        return _meta(plain)
-    except (KeyError, TypeError, ValueError) as error:
-        raise TraceError(f"{where}: metadata is malformed ({error!r}): expected {EXAMPLE}") from error
-
-
-def _meta(plain: Mapping[str, Any]) -> TraceMeta:
-    devices, owners = tuple(map(str, plain["devices"])), tuple(map(int, plain["rank_of_stage"]))
-    if len(plain["hosts"]) != len(devices):
-        raise ValueError(f"{len(plain['hosts'])} hosts for {len(devices)} devices; one each per rank")
-    if not owners or not all(0 <= owner < len(devices) for owner in owners):
-        raise ValueError(f"rank_of_stage {list(owners)} names ranks beyond the {len(devices)} devices")
-    optional: dict[str, Any] = {"schedule": "", "links": [], "routes": [], **plain}
-    links = tuple(
-        LinkMeta(name=str(link["name"]), bandwidth=_bandwidth(link["bandwidth_bytes_per_s"]))
-        for link in optional["links"]
-    )
-    routes = {(int(a), int(b)): tuple(map(int, crossed)) for a, b, crossed in optional["routes"]}
-    if not all(0 <= link < len(links) for crossed in routes.values() for link in crossed):
-        raise ValueError(f"routes name links beyond the {len(links)} there are")
+        written = decode_json(WrittenMeta, text, replace(where, error=TraceError, strict=False))
+    except TraceError as error:
+        raise TraceError(f"{error}\nexpected metadata such as {EXAMPLE}") from None
+    links = ((link.name, link.bandwidth_bytes_per_s) for link in written.links)
     return TraceMeta(
-        source=plain["source"],
-        schedule=str(optional["schedule"]),
-        num_microbatches=plain["num_microbatches"],
-        rank_of_stage=owners,
-        devices=devices,
-        hosts=tuple(map(str, plain["hosts"])),
-        links=links,
-        routes=routes,
+        source=written.source,
+        schedule=written.schedule,
+        num_microbatches=written.num_microbatches,
+        rank_of_stage=written.rank_of_stage,
+        devices=written.devices,
+        hosts=written.hosts,
+        links=tuple(LinkMeta(name=name, bandwidth=inf if rate is None else rate) for name, rate in links),
+        routes={(source, target): crossed for source, target, crossed in written.routes},
     )
-
-
-def _bandwidth(value: float | None) -> float:
-    return inf if value is None else float(value)
-
-
-def _word(kind: type) -> str:
-    return {str: "text", int: "a whole number", list: "a list"}[kind]
 
 
 HEADER = ",".join(COLUMNS)
@@ -165,7 +153,7 @@ def _head(path: Path, lines: TextIO) -> TraceMeta:
     first, second = lines.readline(), lines.readline().rstrip("\r\n")
     if not first.startswith("#"):
         raise TraceError(f"{path}:1: got {first[:40].strip()!r}, expected a comment with metadata: # {EXAMPLE}")
-    meta = metadata_from_json(first[1:].strip(), where=f"{path}:1")
+    meta = metadata_from_json(f" {first[1:]}", Where(name=str(path), line=1))
     if second != HEADER:
         raise TraceError(f"{path}:2: got {second[:80]!r}, expected the column names {HEADER}")
     return meta
@@ -235,7 +223,7 @@ def read_parquet(path: Path) -> Trace:
     if _KEY not in metadata or missing:
         lacks = f"the columns {', '.join(missing)}" if missing else "metadata 'hops' in its schema"
         raise TraceError(f"{path}: no HOPS trace: it lacks {lacks}; write it with `hops trace convert`")
-    meta = metadata_from_json(metadata[_KEY].decode(), where=str(path))
+    meta = metadata_from_json(metadata[_KEY].decode(), Where(name=str(path)))
     columns = {name: table[name].to_numpy() for name in COLUMNS}
     try:
         check_columns(columns, meta)

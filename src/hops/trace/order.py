@@ -32,12 +32,12 @@ def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program
     rows = trace.where(is_action & (trace.iteration == chosen))
     shape = Shape(num_microbatches=trace.meta.num_microbatches, rank_of_stage=trace.meta.rank_of_stage)
     order = np.argsort(rows.rank, kind="stable")
-    rank, stage, op, microbatch, peer = (
-        column[order].astype(np.int64) for column in (rows.rank, rows.stage, rows.op, rows.microbatch, rows.peer)
+    rank, stage, op, microbatch = (
+        column[order].astype(np.int64) for column in (rows.rank, rows.stage, rows.op, rows.microbatch)
     )
-    paired = peer == rank
     opens = np.zeros(len(rank), dtype=np.bool_)
-    opens[:-1] = paired[:-1] & paired[1:] & (op[:-1] == Op.F) & (op[1:] != Op.F) & (rank[:-1] == rank[1:])
+    opens[paired_rows(rows)[0]] = True
+    opens = opens[order]
     return Program(
         shape=shape,
         stage=stage,
@@ -46,6 +46,18 @@ def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program
         step=np.arange(len(rank)) - np.concatenate([[0], np.cumsum(opens)[:-1]]).astype(np.int64),
         first=np.searchsorted(rank, np.arange(shape.num_ranks + 1)),
     )
+
+
+def paired_rows(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First and second row of every pair: a forward and the backward after it on its rank, in one iteration, both
+    bearing the rank as peer.
+    """
+    rows = np.flatnonzero((trace.stream == Stream.COMPUTE) & (trace.op <= Op.W))
+    rows = rows[np.lexsort((rows, trace.iteration[rows], trace.rank[rows]))]
+    forward, paired = trace.op[rows] == Op.F, trace.peer[rows] == trace.rank[rows]
+    together = (np.diff(trace.rank[rows]) == 0) & (np.diff(trace.iteration[rows]) == 0)
+    opens = together & paired[:-1] & paired[1:] & forward[:-1] & ~forward[1:]
+    return rows[:-1][opens], rows[1:][opens]
 
 
 def with_pairs(trace: Trace, program: Program) -> Trace:

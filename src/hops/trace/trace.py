@@ -107,6 +107,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    def __repr__(self) -> str:
+        meta = self.meta
+        return f"Trace({meta.source}, {meta.schedule or 'no schedule'}, {meta.num_ranks} ranks, {len(self)} rows)"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
             return NotImplemented
@@ -146,15 +150,29 @@ class Trace:
         return sum(getattr(self, field.name).nbytes for field in fields(self) if field.name in COLUMNS)
 
 
+def longest_ns(num_ranks: int) -> int:
+    """How long a trace may last: metrics count the ranks' times one after the other, in 64 bits."""
+    return 2**62 // (num_ranks + 1)
+
+
 def check_columns(columns: Mapping[str, NDArray[np.integer]], meta: TraceMeta) -> None:
     """Raise ValueError saying the column and what is expected, if a row cannot be in a trace with this metadata."""
-    bounds = {"rank": (0, meta.num_ranks), "peer": (-1, meta.num_ranks), "stage": (-1, meta.num_stages)}
+    bounds = {
+        "rank": (0, meta.num_ranks),
+        "peer": (-1, meta.num_ranks),
+        "stage": (-1, meta.num_stages),
+        "microbatch": (-1, meta.num_microbatches),
+    }
     for name, (low, high) in bounds.items():
         if np.any((columns[name] < low) | (columns[name] >= high)):
             raise ValueError(f"{name}: expected {low} to {high - 1}, as the metadata has it")
-    for name, low in {"iteration": 0, "microbatch": -1, "start_ns": 0, "bytes": 0}.items():
+    for name, low in {"iteration": 0, "start_ns": 0, "bytes": 0}.items():
         if np.any(columns[name] < low) or np.any(columns[name] > np.iinfo(COLUMNS[name]).max):
             raise ValueError(f"{name}: expected a number from {low} on that fits {np.dtype(COLUMNS[name])}")
+    if np.any(columns["end_ns"] > longest_ns(meta.num_ranks)):
+        raise ValueError(
+            f"end_ns: expected at most {longest_ns(meta.num_ranks)}, for {meta.num_ranks} ranks to fit 64 bits"
+        )
     if np.any(columns["end_ns"] < columns["start_ns"]):
         raise ValueError("end_ns: expected at least start_ns")
     staged = (columns["op"] <= Op.W) & (columns["stream"] <= Stream.MESSAGE)

@@ -10,7 +10,7 @@ import numpy as np
 from hops.errors import UsageError
 from hops.metrics.summary import RunFacts, Summary
 from hops.trace.trace import Trace
-from hops.units import format_time
+from hops.units import NS_PER_S, format_time
 from hops.viz.canvas import picture, picture_format, text_width_in
 from hops.viz.headline import count, percent, summary_figures
 from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame
@@ -46,7 +46,7 @@ class Block:
 
     @property
     def end_label(self) -> str:
-        return format_time(self.span_ns / 1e9)
+        return format_time(self.span_ns / NS_PER_S)
 
 
 def draw_blocks(blocks: Sequence[Block], path: Path, *, title: str, subtitle: str) -> None:

@@ -167,7 +167,7 @@ def _exposed_parts(lost: Exposed, scale: float) -> list[tuple[PartStyle, FloatAr
 def link_use(axes: "Axes", board: Board) -> None:
     """The busiest links: time with a message, time with several, and bytes over capacity."""
     uses = sorted(link_uses(board.run), key=lambda use: -use.busy_ns)
-    used = [use for use in uses if use.messages]
+    used = [use for use in uses if use.busy_ns]
     name_panel(axes, "Link use and contention", _link_remark(len(used), len(uses)) if uses else "")
     if not used:
         say_instead(axes, "no message crossed a link" if uses else "the trace names no links")

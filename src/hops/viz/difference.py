@@ -17,7 +17,7 @@ from hops.metrics.summary import RunFacts
 from hops.metrics.throughput import iteration_times_ns
 from hops.program.action import Op
 from hops.trace.trace import Stream, Trace
-from hops.units import format_time
+from hops.units import NS_PER_S, format_time
 from hops.viz.canvas import picture, picture_format, text_width_in
 from hops.viz.comparison import Block, blocks_sheet, paint_blocks
 from hops.viz.headline import percent
@@ -203,7 +203,7 @@ def _block(named: NamedRun, run: Iterations) -> Block:
     bubble = percent(bubbles(run).pipeline.fraction())
     return Block(
         name=name,
-        figures=f"iteration {format_time(float(times.mean()) / 1e9)} on average, pipeline bubble {bubble}; "
+        figures=f"iteration {format_time(float(times.mean()) / NS_PER_S)} on average, pipeline bubble {bubble}; "
         f"shown is iteration {typical}, nearest to the median",
         trace=trace,
         window=choose_window(trace, facts, iterations=[typical]),

@@ -11,7 +11,7 @@ from hops.fleet.checkpoint_sweep import IntervalSweep
 from hops.fleet.result import GoodputSummary
 from hops.fleet.time_use import TimeUse
 from hops.fleet.trajectory import Trajectory
-from hops.units import format_time
+from hops.units import NS_PER_S, format_time
 from hops.viz.canvas import picture
 from hops.viz.style import ALERT, BUSY, INK, MESSAGE, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT, PartStyle
 
@@ -35,7 +35,7 @@ PARTS: Mapping[TimeUse, PartStyle] = {
 }
 
 
-def draw_goodput(summary: GoodputSummary, stories: Sequence[Trajectory], path: Path) -> None:
+def draw_goodput(summary: GoodputSummary, trajectories: Sequence[Trajectory], path: Path) -> None:
     """Goodput up to each moment, one line per life and their mean; beside it, the hours lost by cause.
 
     Raises UsageError for a suffix other than png and svg.
@@ -44,8 +44,8 @@ def draw_goodput(summary: GoodputSummary, stories: Sequence[Trajectory], path: P
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (3, 2)})
         figure.subplots_adjust(left=0.07, right=0.965, top=0.80, bottom=0.13, wspace=0.52)
         _title(figure, summary)
-        _over_time(left, stories)
-        _by_cause(right, stories)
+        _over_time(left, trajectories)
+        _by_cause(right, trajectories)
 
 
 def _title(figure: "Figure", summary: GoodputSummary) -> None:
@@ -59,11 +59,11 @@ def _title(figure: "Figure", summary: GoodputSummary) -> None:
     figure.text(0.01, 0.895, line, fontsize=TEXT_PT, color=QUIET)
 
 
-def _over_time(axes: "Axes", stories: Sequence[Trajectory]) -> None:
-    horizon = stories[0].horizon_ns
+def _over_time(axes: "Axes", trajectories: Sequence[Trajectory]) -> None:
+    horizon = trajectories[0].horizon_ns
     times = np.linspace(horizon / 400, horizon, 400)
-    lines = np.stack([_so_far(story, times, TimeUse.PRODUCTIVE) for story in stories]) * 100
-    for line in lines if len(stories) > 1 else ():
+    lines = np.stack([_so_far(trajectory, times, TimeUse.PRODUCTIVE) for trajectory in trajectories]) * 100
+    for line in lines if len(trajectories) > 1 else ():
         axes.plot(times / _DAY_NS, line, color=BUSY.fill, linewidth=0.6, alpha=0.45)
     mean = lines.mean(axis=0)
     axes.plot(times / _DAY_NS, mean, color=INK, linewidth=1.6)
@@ -72,22 +72,22 @@ def _over_time(axes: "Axes", stories: Sequence[Trajectory]) -> None:
     axes.set_xlim(0, horizon / _DAY_NS)
     axes.set_xlabel("days")
     axes.set_ylabel("goodput so far [%]")
-    axes.set_title("Over time" + (": each life, and their mean" if len(stories) > 1 else ""))
+    axes.set_title("Over time" + (": each life, and their mean" if len(trajectories) > 1 else ""))
     axes.grid(axis="y")
 
 
-def _so_far(story: Trajectory, times: FloatArray, cause: TimeUse) -> FloatArray:
+def _so_far(trajectory: Trajectory, times: FloatArray, cause: TimeUse) -> FloatArray:
     """Share of the time up to each moment."""
-    moments = np.asarray([moment for moment, _ in story.history], dtype=np.float64)
-    spent = np.asarray([ledger[cause] for _, ledger in story.history], dtype=np.float64)
+    moments = np.asarray([moment for moment, _ in trajectory.history], dtype=np.float64)
+    spent = np.asarray([ledger[cause] for _, ledger in trajectory.history], dtype=np.float64)
     return np.asarray(np.interp(times, moments, spent) / times)
 
 
-def _by_cause(axes: "Axes", stories: Sequence[Trajectory]) -> None:
+def _by_cause(axes: "Axes", trajectories: Sequence[Trajectory]) -> None:
     hours = {
-        cause: np.asarray([story.spent_ns[cause] for story in stories]) / 1e9 / _HOUR_S
+        cause: np.asarray([trajectory.spent_ns[cause] for trajectory in trajectories]) / NS_PER_S / _HOUR_S
         for cause in PARTS
-        if any(story.spent_ns[cause] for story in stories)
+        if any(trajectory.spent_ns[cause] for trajectory in trajectories)
     }
     ordered = sorted(hours, key=lambda cause: float(hours[cause].mean()))
     for row, cause in enumerate(ordered):
@@ -108,7 +108,7 @@ def _by_cause(axes: "Axes", stories: Sequence[Trajectory]) -> None:
     longest = max((float(values.max()) for values in hours.values()), default=1.0)
     axes.set_xlim(0, longest * 1.25)
     axes.set_xlabel("hours of the whole fleet")
-    axes.set_title("Lost by cause" + (": mean, and range of the lives" if len(stories) > 1 else ""))
+    axes.set_title("Lost by cause" + (": mean, and range of the lives" if len(trajectories) > 1 else ""))
 
 
 def draw_sweep(sweep: IntervalSweep, path: Path) -> None:

@@ -5,7 +5,7 @@ from hops.metrics.iterations import Iterations
 from hops.metrics.summary import RunFacts, Summary
 from hops.metrics.throughput import iteration_times_ns, mfu, microbatches_per_s, tokens_per_s
 from hops.trace.trace import Trace, TraceMeta
-from hops.units import format_bytes, format_time
+from hops.units import NS_PER_S, format_bytes, format_time
 
 
 def headline(trace: Trace, facts: RunFacts) -> tuple[str, str]:
@@ -13,7 +13,7 @@ def headline(trace: Trace, facts: RunFacts) -> tuple[str, str]:
     run = Iterations.of(trace, facts)
     found = bubbles(run)
     return what_ran(trace.meta), key_figures(
-        iteration_s=float(iteration_times_ns(run).mean()) / 1e9,
+        iteration_s=float(iteration_times_ns(run).mean()) / NS_PER_S,
         bubble=found.pipeline.fraction(),
         microbatches_per_s=microbatches_per_s(run),
         tokens_per_s=tokens_per_s(run),

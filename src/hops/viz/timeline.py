@@ -65,7 +65,7 @@ class MemoryCurve:
 
 def memory_curves(trace: Trace, facts: RunFacts) -> tuple[MemoryCurve, ...]:
     """One curve per rank, warm-up iterations included; none if the facts do not say what the stages hold."""
-    held = memory_over_time(Iterations.of(trace, replace(facts, warmup_iterations=0)))
+    held = memory_over_time(Iterations.recorded(trace, replace(facts, warmup_iterations=0)))
     capacities = facts.memory_bytes or (None,) * len(held)
     return tuple(
         MemoryCurve(held=one, static_bytes=one.initial, capacity_bytes=capacity)

@@ -11,6 +11,7 @@ from hops.errors import UsageError
 from hops.metrics.iterations import Iterations
 from hops.metrics.summary import RunFacts
 from hops.trace.trace import Stream, Trace
+from hops.units import NS_PER_S, to_ns
 from hops.viz.style import NARROW, NUMBER_IN, WIDEST_IN
 
 MOST_ITERATIONS = 3
@@ -92,7 +93,7 @@ def readable_iterations(trace: Trace, facts: RunFacts) -> tuple[int, ...]:
 
     Raises UsageError if warm-up leaves none.
     """
-    run = Iterations.of(trace, facts)
+    run = Iterations.recorded(trace, facts)
     durations_ns = run.trace.duration_ns[(run.index == 0) & (run.trace.stream == Stream.COMPUTE)]
     width_in = width_for_numbers_in(durations_ns, int(run.end_ns[0] - run.start_ns[0]))
     fit = int(WIDEST_IN / width_in) if width_in else MOST_ITERATIONS
@@ -112,12 +113,12 @@ def _without_faults(trace: Trace) -> Trace:
 def _of_seconds(rows: Trace, window_s: tuple[float, float]) -> Window:
     first_ns, last_ns = int(rows.start_ns.min()), int(rows.end_ns.max())
     start_s, end_s = window_s
-    if not (start_s < end_s and start_s * 1e9 < last_ns and end_s * 1e9 > first_ns):
+    if not (start_s < end_s and start_s * NS_PER_S < last_ns and end_s * NS_PER_S > first_ns):
         raise UsageError(
             f"cannot show {start_s:g} s to {end_s:g} s: expected start before end, "
-            f"inside the trace's {first_ns / 1e9:g} s to {last_ns / 1e9:g} s"
+            f"inside the trace's {first_ns / NS_PER_S:g} s to {last_ns / NS_PER_S:g} s"
         )
-    return _window(rows, round(start_s * 1e9), round(end_s * 1e9))
+    return _window(rows, to_ns(start_s), to_ns(end_s))
 
 
 def _of_iterations(rows: Trace, wanted: NDArray[np.integer[Any]]) -> Window:

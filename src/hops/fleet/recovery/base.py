@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+from hops.errors import HopsError, UsageError
 from hops.fleet.fleet import Fleet
 from hops.fleet.recovery_times import RecoveryTimes
 from hops.fleet.time_use import TimeUse
@@ -75,11 +76,18 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """Time in which nobody trains. `fills`: at its end, spare or repaired devices stand in all vacant places."""
+    """Time in which nobody trains.
+
+    Attributes:
+        cause: what the time is spent on.
+        fills: at its end, spare or repaired devices stand in all vacant places.
+        saves: at its end, a checkpoint of the present state is written.
+    """
 
     cause: TimeUse
     length_ns: int
     fills: bool = False
+    saves: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +106,13 @@ class Reaction:
 
 
 class RecoveryPolicy(ABC):
-    """One way to recover. Made anew for every simulated life.
+    """One way to recover, made anew for every simulated training run; what it answers depends on what it is told only.
 
     Made from what recovery costs, the fleet, and `seconds`: the mean iteration time of a pipeline, None if it cannot
-    run.
+    run. A policy with parameters of its own takes them after these three, by name; a spec states them beside its name.
 
     Attributes:
+        times, fleet, seconds: what it was made from.
         awaits_return: a stop is part of its iteration, which goes on when the device is back (the engine does it).
         keeps_spares: spare devices stand by and are paid for.
     """
@@ -136,6 +145,49 @@ class RecoveryPolicy(ABC):
             Phase(cause=TimeUse.RESTART, length_ns=self.times.restart_ns),
             Phase(cause=TimeUse.RELOAD, length_ns=self.times.reload_ns),
         )
+
+
+def ask_to_react(policy: RecoveryPolicy, situation: Situation) -> Reaction:
+    """What the policy does about vacant units. Raises UsageError if it fails, or answers what cannot be."""
+    return _checked(policy, "react", situation, _answer(policy, "react", situation))
+
+
+def ask_to_rejoin(policy: RecoveryPolicy, situation: Situation) -> Reaction:
+    """What it does about units that came back. Raises UsageError as above; None is no answer if it left any out."""
+    return _checked(policy, "rejoin", situation, _answer(policy, "rejoin", situation))
+
+
+def _answer(policy: RecoveryPolicy, method: str, situation: Situation) -> object:
+    try:
+        return policy.react(situation) if method == "react" else policy.rejoin(situation)
+    except HopsError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{_said(policy, method, situation)} failed: {type(error).__name__}: {error}") from error
+
+
+def _checked(policy: RecoveryPolicy, method: str, situation: Situation, answer: object) -> Reaction:
+    said = _said(policy, method, situation)
+    if not isinstance(answer, Reaction):
+        raise UsageError(f"{said} gave {answer!r}, expected a Reaction")
+    negative = [phase for phase in answer.phases if phase.length_ns < 0]
+    if negative:
+        raise UsageError(f"{said} gave {negative[0]!r}, expected phases of at least 0 ns")
+    strange = answer.out - situation.out - situation.vacant
+    if strange:
+        raise UsageError(
+            f"{said} goes without {sorted(strange)}, which are there; expected units that are out or vacant"
+        )
+    if situation.vacant - answer.out and not any(phase.fills for phase in answer.phases):
+        raise UsageError(
+            f"{said} leaves {sorted(situation.vacant - answer.out)} vacant; fill them in a phase, or list them in out"
+        )
+    return answer
+
+
+def _said(policy: RecoveryPolicy, method: str, situation: Situation) -> str:
+    kind = type(policy)
+    return f"recovery policy {kind.__module__}.{kind.__qualname__}: {method} at {situation.now_ns / 1e9:g} s"
 
 
 RECOVERIES: Registry[RecoveryPolicy] = Registry(family="recovery policy", group="hops.recovery")

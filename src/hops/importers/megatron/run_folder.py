@@ -1,13 +1,13 @@
 """What a run folder says before the run: run.yaml and link_bench. This module opens no trace."""
 
-import json
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from ruamel.yaml import YAML
-
-from hops.build.build import LinkBenchmark, RunInputs
+from hops.build.setup import LinkBenchmark, RunInputs
+from hops.decode.decode import Where, decode_json, opened, read_text
+from hops.decode.quantities import Positive
 from hops.errors import TraceError
 from hops.importers.megatron.launch import read_launch
 from hops.importers.megatron.spec import spec_text
@@ -28,23 +28,27 @@ def read_inputs(folder: Path) -> RunInputs:
     return RunInputs(name=launch.name, spec=spec, benchmarks=benchmarks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkLine:
+    """One measurement; more keys are let be."""
+
+    size_mb: Positive
+    p50_ms: Positive
+
+
 def read_benchmark(file: Path) -> LinkBenchmark:
     """One pair of ranks: JSON lines, each a size in MiB and a median in ms at one of the ends; other lines are logs."""
     match = _PAIR.fullmatch(file.name)
     if match is None:
         raise TraceError(f"{file}: got this name, expected pair_<rank>_<rank>.jsonl")
     medians: dict[float, list[float]] = {}
-    for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    where = Where(name=str(file), error=TraceError, strict=False)
+    lines = read_text(file, error=TraceError, expected="JSON lines with size_mb and p50_ms").splitlines()
+    for number, text in enumerate(lines, start=1):
         if not text.startswith("{"):
             continue
-        try:
-            line = json.loads(text)
-            size, median = float(line["size_mb"]), float(line["p50_ms"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise TraceError(f"{file}:{number}: expected JSON with size_mb and p50_ms, but got {error!r}") from None
-        if not size > 0 or not median > 0:
-            raise TraceError(f"{file}:{number}: got size_mb {size} and p50_ms {median}, expected more than 0")
-        medians.setdefault(size, []).append(median)
+        line = decode_json(BenchmarkLine, text, replace(where, line=number))
+        medians.setdefault(line.size_mb, []).append(line.p50_ms)
     if not medians:
         raise TraceError(f"{file}: no measurement in it, expected JSON lines with size_mb and p50_ms")
     sizes = sorted(medians)
@@ -68,5 +72,5 @@ def is_launch(file: Path) -> bool:
 
 def read_label(file: Path) -> str:
     """`labelled_schedule` of a run.yaml that `read_launch` accepts, "" if it has none."""
-    document = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    return str(document.get("labelled_schedule") or "")
+    data, _ = opened(file, expected="a run.yaml")
+    return str(data["labelled_schedule"] or "") if "labelled_schedule" in data else ""

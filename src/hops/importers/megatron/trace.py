@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hops.build.build import build
+from hops.build.setup import build
 from hops.errors import HopsError, TraceError
 from hops.importers.assemble import Origin, assemble, each_once
 from hops.importers.base import IMPORTERS, Imported, Importer
@@ -41,15 +41,17 @@ class MeasuredRun:
         launch: from run.yaml, None for a bare trace folder.
         dropped: events that a lenient reader left out, by reason.
         origin_ns: time zero of the trace, in nanoseconds since 1970.
+        notes: what was done to the clocks.
     """
 
     trace: Trace
     launch: Launch | None
     dropped: Mapping[str, int]
     origin_ns: int
+    notes: tuple[str, ...]
 
 
-def read_run(path: Path | str, *, lenient: bool = False) -> MeasuredRun:
+def read_run(path: Path | str, *, lenient: bool = False, align_clocks: bool = False) -> MeasuredRun:
     """Read a run folder (run.yaml beside megatron_trace/), or a bare folder of rank<r>.jsonl; `.gz` and `.zst`, too.
 
     Lines are read one by one: memory grows with the events, by less than a third of the size of their text.
@@ -68,14 +70,15 @@ def read_run(path: Path | str, *, lenient: bool = False) -> MeasuredRun:
     sieve = EventFilter(lenient=lenient)
     reading = _Reading(files, sieve, launch)
     origin = reading.origin(read_label(path / LAUNCH) if launch is not None else "")
-    trace, origin_ns = assemble(reading.computed, origin, sieve)
+    found = assemble(reading.computed, origin, sieve, align_clocks=align_clocks)
+    trace = found.trace
     reading.check_targets()
     if launch is not None and trace.meta.num_microbatches != launch.num_microbatches:
         raise TraceError(
             f"{folder}: got {trace.meta.num_microbatches} microbatches an iteration, expected "
             f"{launch.num_microbatches}, which {path / LAUNCH} launched"
         )
-    return MeasuredRun(trace=trace, launch=launch, dropped=sieve.dropped, origin_ns=origin_ns)
+    return MeasuredRun(trace=trace, launch=launch, dropped=sieve.dropped, origin_ns=found.origin_ns, notes=found.notes)
 
 
 def has_trace(path: Path) -> bool:
@@ -208,10 +211,10 @@ class Megatron(Importer):
             return False
         return (path / FOLDER).is_dir() or any(plain_name(file).endswith(".jsonl") for file in path.iterdir())
 
-    def read(self, path: Path, *, lenient: bool = False) -> Imported:
-        run = read_run(path, lenient=lenient)
+    def read(self, path: Path, *, lenient: bool = False, align_clocks: bool = False) -> Imported:
+        run = read_run(path, lenient=lenient, align_clocks=align_clocks)
         facts = RunFacts() if run.launch is None else launch_facts(run.launch)
-        return Imported(trace=run.trace, facts=facts, dropped=run.dropped)
+        return Imported(trace=run.trace, facts=facts, dropped=run.dropped, notes=run.notes)
 
 
 def launch_facts(launch: Launch) -> RunFacts:

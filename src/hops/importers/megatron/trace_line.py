@@ -48,7 +48,7 @@ def read_object(text: str) -> Mapping[str, Any]:
     """The JSON object of a line."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # brackets without end
         found = None
     if not isinstance(found, dict):
         shown = repr(text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}")

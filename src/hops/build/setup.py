@@ -1,0 +1,138 @@
+"""Setup: a spec as everything the engine needs: figures, costs, network, scheduler, settings, facts."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hops.build.costs import build_costs
+from hops.build.expected import expected
+from hops.build.faults import build_faults
+from hops.build.figures import Figures, resolve
+from hops.build.length import check_length
+from hops.build.network import build_network
+from hops.build.remarks import scope_warnings
+from hops.cost.base import CostModel
+from hops.engine.settings import P2P, Engine, RunSettings
+from hops.hardware.cluster import Cluster
+from hops.hardware.network import Network
+from hops.metrics.summary import RunFacts
+from hops.program.shape import Shape
+from hops.schedules.base import Scheduler
+from hops.spec.spec import Spec
+from hops.timing.stage_costs import StageCosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Setup:
+    """A run that is ready to start. Everything in it is what the spec describes, nothing of it is drawn yet.
+
+    Attributes:
+        expected: what a scheduler may know.
+    """
+
+    known: Figures
+    shape: Shape
+    costs: CostModel
+    network: Network
+    expected: StageCosts
+    settings: RunSettings
+    facts: RunFacts
+
+    @property
+    def spec(self) -> Spec:
+        return self.known.spec
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.known.cluster
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the spec is far outside of what its profile was fitted on."""
+        return scope_warnings(self.known, self.shape)
+
+    def scheduler(self) -> Scheduler:
+        """A new scheduler, not configured yet."""
+        return self.spec.pipeline.schedule.make()
+
+    def __repr__(self) -> str:
+        """One line, such as `Setup(1f1b, 64 microbatches, 8 stages on 8 ranks: 4 h100-sxm, 4 l4)`."""
+        kinds = Counter(device.kind.name for device in self.known.devices)
+        on = ", ".join(f"{count} {name}" for name, count in kinds.items())
+        shape = self.shape
+        return (
+            f"Setup({self.settings.schedule}, {shape.num_microbatches} microbatches, {shape.num_stages} stages on "
+            f"{shape.num_ranks} ranks: {on})"
+        )
+
+
+def build(spec: Spec) -> Setup:
+    """Build a spec: look up its figures, then costs, network and what a scheduler may know.
+
+    Raises HopsError where the parts do not fit each other.
+    """
+    shape = spec.shape()
+    known = resolve(spec)
+    costs = build_costs(known, shape)
+    network = build_network(known, shape, costs)
+    p2p = P2P(spec.pipeline.p2p)
+    profile = expected(shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED)
+    check_length(spec, profile)
+    return Setup(
+        known=known,
+        shape=shape,
+        costs=costs,
+        network=network,
+        expected=profile,
+        settings=RunSettings(
+            iterations=spec.simulation.iterations,
+            seed=spec.simulation.seed,
+            p2p=p2p,
+            engine=Engine(spec.simulation.engine),
+            schedule=spec.pipeline.schedule.name,
+            devices=tuple(f"{device.kind.name} {device.id}" for device in known.devices),
+            hosts=tuple(device.node for device in known.devices),
+            faults=build_faults(known),
+        ),
+        facts=_facts(known, shape, costs),
+    )
+
+
+def _facts(known: Figures, shape: Shape, costs: CostModel) -> RunFacts:
+    spec, work = known.spec, known.work
+    length = spec.pipeline.sequence_length
+    return RunFacts(
+        warmup_iterations=spec.simulation.warmup_iterations,
+        samples_per_microbatch=spec.pipeline.microbatch_size,
+        tokens_per_microbatch=None if length is None else length * spec.pipeline.microbatch_size,
+        data_parallel=spec.optimizer.data_parallel,
+        flop_per_microbatch=None
+        if work is None
+        else work.model.model_flop(sequence_length=work.batch.sequence_length, samples=work.batch.samples),
+        peak_flop_per_s=tuple(rates.peak_flop_per_s for rates in known.rates),
+        stage_memory=tuple(costs.memory(stage) for stage in range(shape.num_stages)),
+        memory_bytes=tuple(device.kind.memory_bytes for device in known.devices),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkBenchmark:
+    """A point-to-point benchmark between the hosts of two ranks: median seconds by message size, in rising sizes."""
+
+    ranks: tuple[int, int]
+    sizes_bytes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInputs:
+    """A run before it runs. Everything that predicts takes this and nothing else of a run.
+
+    Attributes:
+        name: for reports only.
+        spec: of the launch, without a hardware profile.
+        benchmarks: of neighbouring ranks' hosts; () if there is none.
+    """
+
+    name: str
+    spec: Spec
+    benchmarks: tuple[LinkBenchmark, ...] = ()
