@@ -11,7 +11,7 @@ from search_cases import profiles, random_profile
 
 from hops.bounds.lower_bound import bound_of, tails_of
 from hops.bounds.release_times import Heads, MemoryLimits, earliest, memory_limits
-from hops.cost.table import FixedCosts
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
 from hops.program.lowering import check
@@ -68,7 +68,7 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
     hops = tuple(0.0 if a == b else 0.003 for a, b in pairwise(ranks))
     profile = dataclasses.replace(profile, hop_s=hops)
     rows, makespan = decoded(cost_arrays(profile), seed)
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
