@@ -28,6 +28,7 @@ class Kernel(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], *, allocates: bool = True, once: bool = False) -> None:
         self.function, self._allocates, self._once = function, allocates, once
+        self._turns = 0
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,7 +51,8 @@ class Kernel(Generic[P, R]):
             work: how often the innermost loop runs, about.
             args: numbers, arrays, and NamedTuples of them. What is written into arrays is there in either form.
         """
-        if pays(work) or (self.is_compiled and work >= WORTH_CALLING_AGAIN):
+        self._turns += work  # many short loops are worth as much as a long one
+        if pays(work) or (work >= WORTH_CALLING_AGAIN and (self.is_compiled or pays(self._turns // 10))):
             return cast("Callable[..., R]", self.fast)(*args)
         lists = [_as_lists(each) for each in args]
         result = cast("Callable[..., R]", self.function)(*lists)
@@ -116,7 +118,7 @@ def _source(function: FunctionType) -> bytes:
 
 
 def available() -> bool:
-    """Whether numba is installed (the extra `fast`)."""
+    """Whether numba is installed (it has no wheels for Intel Macs)."""
     return find_spec("numba") is not None
 
 

@@ -118,7 +118,7 @@ def test_the_compiled_order_is_the_plain_one(monkeypatch):
     monkeypatch.delitem(greedy.__dict__, "fast")
 
 
-@pytest.mark.skipif(not available(), reason="needs the extra `fast` (numba)")
+@pytest.mark.skipif(not available(), reason="needs numba")
 def test_a_limit_beyond_64_bits_is_no_limit_in_both_forms():
     """Files say `no limit` by numbers of any size; compiled code holds 64 bits."""
     shape = Shape.loop(3, num_microbatches=5)
