@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 from zlib import crc32
@@ -66,6 +67,15 @@ class Kernel(Generic[P, R]):
         if not available():
             return self.function
         return self._compiled(cache=True)
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether numba has compiled it before, in this process or another; else the first call takes its time."""
+        if not available():
+            return True
+        dispatcher: Any = self.fast
+        name = f"*.{dispatcher.py_func.__qualname__}-*.nbi"
+        return bool(dispatcher.signatures) or any(Path(dispatcher.stats.cache_path).glob(name))
 
     @cached_property
     def part(self) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""Small fleets, plans and lives for the tests of goodput."""
+"""Small fleets and plans for the tests of goodput."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ FREE = RecoveryTimes()
 
 
 class World:
-    """A fleet whose pipeline is simulated once and lives many lives."""
+    """A fleet whose pipeline is simulated once and trained many times."""
 
     def __init__(self, *, copies=1, schedule="1f1b", more="", samples=1, setup=None):
         self.setup = setup or build(loads(SPEC.format(schedule=schedule, more=more, copies=copies)))
@@ -63,8 +63,8 @@ class World:
         """Of the first copy alone."""
         return FleetPlan.of([plan])
 
-    def live(self, policy, plan, *, days=0.0, horizon_ns=0, times=TIMES, seed=0):
-        """One life under a policy; `plan` is a FleetPlan, or faults of the first copy."""
+    def train(self, policy, plan, *, days=0.0, horizon_ns=0, times=TIMES, seed=0):
+        """Trained under a policy; `plan` is a FleetPlan, or faults of the first copy."""
         plan = plan if isinstance(plan, FleetPlan) else FleetPlan.of([FaultPlan(faults=tuple(plan))])
         made = RECOVERIES.get(policy)(times, self.fleet, self.table.seconds)
         return simulate_fleet(

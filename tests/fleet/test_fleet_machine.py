@@ -195,6 +195,14 @@ def test_a_checkpoint_written_in_the_background_counts_when_all_of_it_is_written
         assert losses(state)["redone"] == (at - 2 if left == 0 else at - 602)
 
 
+def test_while_a_checkpoint_is_being_written_the_one_before_it_counts():
+    """Begun at 600 and at 1,202 s; a stop at 1,250 s finds the second one unfinished."""
+    saves = (trained(300), Due(), passed(602), trained(300), Due(), passed(1204))
+    _, state = story("checkpoint_restart", *saves, passed(1250), stopped(Unit(0, 0), 1251), times=BACKGROUND)
+    assert state.iterations == 300
+    assert losses(state)["redone"] == 1250 - 602 - 2
+
+
 def test_the_next_checkpoint_waits_until_the_last_is_written():
     """An interval of 50 s, but 100 s to write: one every 100 s."""
     short = replace(BACKGROUND, interval_ns=50 * S)

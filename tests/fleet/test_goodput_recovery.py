@@ -37,7 +37,7 @@ def fleet_plan(*faults_by_copy):
 
 def test_a_spare_with_a_peers_state_loses_the_iteration_only(three):
     plan = fleet_plan([stop("node1/0", 100, 5000)], [], [])
-    story = three.live("spare", plan, horizon_ns=500 * S)
+    story = three.train("spare", plan, horizon_ns=500 * S)
     found = losses(story)
     assert found.pop("redone") == pytest.approx(100 % (three.iteration_ns / S))
     assert found == {"detection": 30, "restart": 60, "reload": 5}
@@ -46,13 +46,13 @@ def test_a_spare_with_a_peers_state_loses_the_iteration_only(three):
 
 def test_a_spare_with_a_checkpoints_state_loses_what_came_after_it(three):
     plan = fleet_plan([stop("node1/0", 100, 5000)], [], [])
-    story = three.live("spare", plan, horizon_ns=500 * S, times=replace(TIMES, from_peer=False))
+    story = three.train("spare", plan, horizon_ns=500 * S, times=replace(TIMES, from_peer=False))
     assert losses(story) == {"detection": 30, "restart": 60, "reload": 20, "redone": 100}
 
 
 def test_without_a_spare_everybody_waits_for_the_first_repair(three):
     plan = fleet_plan([stop("node1/0", 100, 400)], [stop("node2/0", 200, 900)], [])
-    story = three.live("spare", plan, horizon_ns=1200 * S, times=replace(TIMES, spares=0, interval_ns=None))
+    story = three.train("spare", plan, horizon_ns=1200 * S, times=replace(TIMES, spares=0, interval_ns=None))
     assert losses(story)["waiting"] == pytest.approx((400 - 130) + (900 - 430 + 0) - 0, abs=61)
     assert losses(story)["waiting"] >= 270
 
@@ -60,7 +60,7 @@ def test_without_a_spare_everybody_waits_for_the_first_repair(three):
 def test_a_repaired_device_becomes_a_spare(three):
     """One spare: the second stop takes the device that the first one's repair gave back."""
     plan = fleet_plan([stop("node1/0", 100, 300)], [stop("node2/0", 500, 9000)], [stop("node0/0", 1000, 9000)])
-    story = three.live("spare", plan, horizon_ns=1500 * S, times=replace(TIMES, interval_ns=None))
+    story = three.train("spare", plan, horizon_ns=1500 * S, times=replace(TIMES, interval_ns=None))
     assert losses(story)["waiting"] == 1500 - 1030  # both are gone at the third
     assert story.interruptions == 3
 
@@ -68,13 +68,13 @@ def test_a_repaired_device_becomes_a_spare(three):
 def test_a_whole_stage_group_has_no_peer_left(three):
     """Every copy loses the same stage at once: its state is in the checkpoint alone."""
     group = fleet_plan(*[[stop("node1/0", 100, 5000)]] * 3)
-    story = three.live("spare", group, horizon_ns=500 * S, times=replace(TIMES, spares=3))
+    story = three.train("spare", group, horizon_ns=500 * S, times=replace(TIMES, spares=3))
     assert losses(story) == {"detection": 30, "restart": 60, "reload": 20, "redone": 100}
 
 
 def test_a_group_that_dies_one_by_one_during_recovery_has_no_peer_left(three):
     plan = fleet_plan([stop("node1/0", 100, 5000)], [stop("node1/0", 110, 5000)], [stop("node1/0", 120, 5000)])
-    story = three.live("spare", plan, horizon_ns=500 * S, times=replace(TIMES, spares=3))
+    story = three.train("spare", plan, horizon_ns=500 * S, times=replace(TIMES, spares=3))
     assert losses(story)["redone"] == 100
     assert losses(story)["reload"] == 20
 
@@ -90,7 +90,7 @@ def test_rerouted_peers_take_whole_microbatches(three):
 
 def test_rerouting_goes_on_slower_until_the_device_is_back(three):
     plan = fleet_plan([stop("node1/0", 100, 700)], [], [])
-    story = three.live("reroute", plan, horizon_ns=1500 * S, times=replace(TIMES, interval_ns=None))
+    story = three.train("reroute", plan, horizon_ns=1500 * S, times=replace(TIMES, interval_ns=None))
     found = losses(story)
     assert found["detection"] == 30
     assert found["reconfigure"] == 10 + 10  # without it, and with it again
@@ -119,7 +119,7 @@ def test_backwards_in_halves_leave_more_room_for_guests(three):
 
 def test_a_group_that_is_gone_waits_for_one_of_its_devices(three):
     plan = fleet_plan([stop("node1/0", 100, 900)], [stop("node1/0", 100, 400)], [stop("node1/0", 100, 600)])
-    story = three.live("reroute", plan, horizon_ns=1500 * S, times=replace(TIMES, interval_ns=None))
+    story = three.train("reroute", plan, horizon_ns=1500 * S, times=replace(TIMES, interval_ns=None))
     found = losses(story)
     assert found["waiting"] == 400 - 130
     assert found["redone"] == 100
@@ -156,7 +156,7 @@ def test_replanning_drops_the_broken_copy_or_cuts_it_anew():
 def test_replanning_waits_where_nothing_can_be_planned():
     """Stated stage times cannot be cut anew, so a single copy waits for its device."""
     world = World()
-    story = world.live(
+    story = world.train(
         "replan", [stop("node0/0", 100, 400)], horizon_ns=1000 * S, times=replace(TIMES, interval_ns=None)
     )
     assert losses(story)["waiting"] == 400 - 130
@@ -181,7 +181,7 @@ def test_spares_are_filled_when_enough_devices_are_there():
 
 def test_degraded_time_is_no_loss_of_effective_time(three):
     plan = fleet_plan([stop("node1/0", 100, 5000)], [], [])
-    story = three.live("reroute", plan, horizon_ns=2000 * S, times=replace(TIMES, interval_ns=None))
+    story = three.train("reroute", plan, horizon_ns=2000 * S, times=replace(TIMES, interval_ns=None))
     kept = sum(story.spent_ns[cause] for cause in (TimeUse.PRODUCTIVE, TimeUse.DEGRADED))
     assert story.effective_training_time_ratio == kept / (2000 * S)
     assert story.goodput < story.effective_training_time_ratio

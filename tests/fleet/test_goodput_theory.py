@@ -9,7 +9,7 @@ from goodput_fleets import FREE, TIMES, S, World, random_plan
 
 from hops.fleet.checkpoint_sweep import lowest_of_curve, sweep_intervals
 from hops.fleet.fault_timeline import downtime_ns
-from hops.fleet.iteration_times import IterationTimes
+from hops.fleet.iteration_times import FleetTimes, IterationTimes
 from hops.fleet.recovery_times import availability, daly_interval, goodput_of_interval, young_interval
 from hops.fleet.study import Study, prepare
 from hops.fleet.time_use import TimeUse
@@ -134,10 +134,10 @@ def test_equal_samples_are_drawn_exactly():
 def test_more_copies_are_slower_with_jitter_and_equally_fast_without():
     jitter = "jitter: {distribution: lognormal, mean: 1, std: 0.1}"
     noisy = [World(copies=copies, more=jitter, samples=48) for copies in (1, 16, 256)]
-    kept = [each.live("stall", [], horizon_ns=2000 * S, times=FREE).iterations for each in noisy]
+    kept = [each.train("stall", [], horizon_ns=2000 * S, times=FREE).iterations for each in noisy]
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > 1.02 * kept[2]
-    steady = [World(copies=copies).live("stall", [], horizon_ns=2000 * S, times=FREE) for copies in (4, 4096)]
+    steady = [World(copies=copies).train("stall", [], horizon_ns=2000 * S, times=FREE) for copies in (4, 4096)]
     assert steady[0].spent_ns[TimeUse.PRODUCTIVE] == steady[1].spent_ns[TimeUse.PRODUCTIVE] == 2000 * S
 
 
@@ -153,3 +153,18 @@ def test_nothing_stops_and_young_asks_for_no_checkpoints(world):
     assert prepared.mtbf_s == inf
     assert prepared.times.interval_ns is None
     assert prepared.trajectories()[0].goodput == 1.0
+
+
+def test_each_way_of_counting_takes_its_own_slowest_copy():
+    """One group is slow (5 instead of 3), one has other work (4), one copy is missing: as planned, all take 2."""
+    times = {ns: IterationTimes.of(np.full(2, ns, dtype=np.int64)) for ns in (2, 3, 4, 5)}
+    groups = ((times[5], times[3]), (times[4], times[4]))
+    for order in (groups, groups[::-1]):
+        drawn = FleetTimes(counts=(1, 2, 1), groups=order, planned=times[2]).draw(3, np.random.default_rng(0))
+        assert [each.tolist() for each in (drawn.actual, drawn.unslowed, drawn.planned)] == [[5] * 3, [4] * 3, [2] * 3]
+    gone = FleetTimes(counts=(2,), groups=(), planned=times[2]).draw(1, np.random.default_rng(0))
+    assert [each.tolist() for each in (gone.actual, gone.unslowed, gone.planned)] == [[0], [0], [2]]
+    mixed = IterationTimes.of(np.asarray([1, 3], dtype=np.int64))
+    varied = FleetTimes(counts=(1, 1), groups=((mixed, mixed),), planned=mixed).draw(50, np.random.default_rng(0))
+    assert (varied.unslowed == varied.actual).all()
+    assert (varied.planned > varied.actual).any()  # the missing copy would sometimes have been the slowest

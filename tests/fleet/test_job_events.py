@@ -39,7 +39,7 @@ def losses(trajectory: Trajectory):
 
 @pytest.mark.parametrize("policy", ["checkpoint_restart", "spare", "reroute", "replan", "stall"])
 def test_a_planned_stop_costs_saving_the_stop_and_a_restart_under_every_policy(alone, policy):
-    found = alone.live(policy, [job("planned-stop", 100, 400)], horizon_ns=590 * S)
+    found = alone.train(policy, [job("planned-stop", 100, 400)], horizon_ns=590 * S)
     ends_s = -(-100 * S // alone.iteration_ns) * alone.iteration_ns / S  # the iteration under way ends first
     assert losses(found) == pytest.approx({"checkpoint": 10, "waiting": 400 - ends_s - 10, "restart": 60, "reload": 20})
     assert found.lost_iterations == {"planned-stop": 0}
@@ -47,35 +47,35 @@ def test_a_planned_stop_costs_saving_the_stop_and_a_restart_under_every_policy(a
 
 
 def test_a_hang_costs_the_time_until_somebody_acts_and_the_work_since_the_checkpoint(alone):
-    found = alone.live("checkpoint_restart", [job("hang", 100, 400)], horizon_ns=590 * S)
+    found = alone.train("checkpoint_restart", [job("hang", 100, 400)], horizon_ns=590 * S)
     assert losses(found) == {"redone": 100, "detection": 300, "restart": 60, "reload": 20}
     assert found.lost_iterations == {"hang": 100 * S // alone.iteration_ns + 1}
 
 
 def test_a_loss_spike_costs_the_work_since_the_checkpoint_before_it(alone):
     """Checkpoints end at about 611 and 1,222 s; wrong from 700 s on, noticed at 1,500 s."""
-    found = alone.live("checkpoint_restart", [job("roll-back", 700, 1500)], horizon_ns=2000 * S)
+    found = alone.train("checkpoint_restart", [job("roll-back", 700, 1500)], horizon_ns=2000 * S)
     first_s = -(-600 * S // alone.iteration_ns) * alone.iteration_ns / S + 10
     second = 10
     assert losses(found)["redone"] == pytest.approx(1500 - first_s - second)
     assert losses(found) | {"redone": 0} == {"redone": 0, "checkpoint": 20, "restart": 60, "reload": 20}
-    after = alone.live("checkpoint_restart", [job("roll-back", 1400, 1500)], horizon_ns=2000 * S)
+    after = alone.train("checkpoint_restart", [job("roll-back", 1400, 1500)], horizon_ns=2000 * S)
     assert losses(after)["redone"] < 300
 
 
 def test_what_a_stop_has_cured_costs_nothing_more(alone):
     """Wrong from 100 s on; a stop at 200 s goes back to the start, so that at 400 s nothing is to be seen."""
     cured = [job("roll-back", 100, 400), stop("node0/0", 200, 210)]
-    with_it, without = (alone.live("checkpoint_restart", faults, horizon_ns=590 * S) for faults in (cured, cured[1:]))
+    with_it, without = (alone.train("checkpoint_restart", faults, horizon_ns=590 * S) for faults in (cured, cured[1:]))
     assert (with_it.spent_ns, with_it.iterations) == (without.spent_ns, without.iterations)
 
 
 def test_a_hang_while_nobody_trains_is_none_and_a_planned_stop_is_made_up_for(alone):
     """The first of both falls into the recovery of the hang at 100 s."""
     hang = job("hang", 100, 400)
-    again = alone.live("checkpoint_restart", [hang, job("hang", 200, 900)], horizon_ns=590 * S)
+    again = alone.train("checkpoint_restart", [hang, job("hang", 200, 900)], horizon_ns=590 * S)
     assert again.interruptions == 1
-    planned = alone.live("checkpoint_restart", [hang, job("planned-stop", 200, 700)], horizon_ns=1000 * S)
+    planned = alone.train("checkpoint_restart", [hang, job("planned-stop", 200, 700)], horizon_ns=1000 * S)
     assert losses(planned) == {
         "redone": 100,
         "detection": 300,
@@ -84,7 +84,7 @@ def test_a_hang_while_nobody_trains_is_none_and_a_planned_stop_is_made_up_for(al
         "checkpoint": 10,
         "waiting": 700 - 480 - 10,
     }
-    over = alone.live("checkpoint_restart", [hang, job("planned-stop", 200, 450)], horizon_ns=1000 * S)
+    over = alone.train("checkpoint_restart", [hang, job("planned-stop", 200, 450)], horizon_ns=1000 * S)
     assert over.interruptions == 1
 
 
@@ -101,7 +101,7 @@ def test_time_is_conserved_whatever_happens_to_the_job(windows, asynchronous, po
     world = WORLD
     faults = FaultPlan.of(job(kind, start, start + length) for kind, start, length in windows)
     times = replace(TIMES, asynchronous=asynchronous, interval_ns=100 * S, write_ns=30 * S)
-    found = world.live(policy, faults, horizon_ns=2000 * S, times=times)
+    found = world.train(policy, faults, horizon_ns=2000 * S, times=times)
     assert sum(found.spent_ns.values()) == 2000 * S
     assert min(found.spent_ns.values()) >= 0
     assert found.iterations <= found.spent_ns[TimeUse.PRODUCTIVE] / world.iteration_ns + 1e-6

@@ -24,7 +24,7 @@ def test_a_line_of_brackets_without_end_is_malformed(text):
 
 def test_a_profile_of_brackets_without_end_is_refused(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
-    with pytest.raises(TraceError, match=r"a\.json: is not JSON that can be read"):
+    with pytest.raises(TraceError, match=r"a\.json: cannot be read as a profile"):
         read_trace(tmp_path / "a.json", format_name="kineto")
 
 
@@ -38,20 +38,19 @@ def test_a_rank_of_two_milliards_takes_no_memory_for_those_between():
         events.add(iteration, rank, 0, Op.B, 0, 0, 1, start + 10, start + 20)
         events.add(iteration, rank, 0, Op.OPTIMIZER, -1, 0, 1, start + 20, start + 30)
     origin = Origin(devices=("x",), hosts=("y",))
-    trace, _ = assemble(events, origin, EventFilter(lenient=False))
-    assert len(trace) == 300
+    found = assemble(events, origin, EventFilter(lenient=False))
+    assert len(found.trace) == 300
 
 
 def test_a_launch_that_is_no_text_is_refused():
-    with pytest.raises(UsageError, match=r"/dev/zero: got more than 20000000 bytes, expected a run folder"):
+    with pytest.raises(UsageError, match=r"/dev/zero: got more than 1048576 bytes, expected a run folder"):
         read_launch(Path("/dev/zero"), ["h100"])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"baseTimeNanoseconds": [1]}, r"baseTimeNanoseconds: got a list, expected a whole number"),
-        ({"distributedInfo": {"rank": "x"}}, r"distributedInfo\.rank: got 'x', expected a whole number"),
+        ({"baseTimeNanoseconds": [1]}, r"baseTimeNanoseconds: got \[1\], expected nanoseconds"),
         (
             {"traceEvents": [EVENT | {"ts": float("inf")}]},
             r"traceEvents\[0\]: ts and dur: got \(inf, 1\), exp",

@@ -115,11 +115,11 @@ def test_a_profile_without_annotations_says_which_are_expected(tmp_path):
 
 def test_what_is_no_profile_is_refused(tmp_path):
     with pytest.raises(
-        TraceError, match=r"json:1:1: traceEvents: missing; add it\nexpected what torch\.profiler's export_chrome"
+        TraceError, match=r"got no traceEvents, expected what torch\.profiler's export_chrome_trace writes"
     ):
         read_trace(write(tmp_path / "a", [{"events": []}]))
     (tmp_path / "b.json").write_text('{"traceEvents": [')
-    with pytest.raises(TraceError, match=r"b\.json:1:18: is not JSON: .*\nexpected .* whole JSON: record it again"):
+    with pytest.raises(TraceError, match=r"b\.json: cannot be read as a profile"):
         read_trace(tmp_path / "b.json")
 
 

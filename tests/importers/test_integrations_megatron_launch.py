@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from hops.errors import UsageError
-from hops.importers.megatron.flags import parse_flags
 from hops.importers.megatron.launch import launch_from_flags, read_launch
 from hops.importers.megatron.spec import spec_text
 from hops.spec.load import loads
@@ -35,12 +34,12 @@ def spec_of(flags, devices):
 
 
 def test_a_launch_script_is_read_with_its_variables_comments_and_continuations():
-    flags = parse_flags(SCRIPT)
-    assert flags["num-layers"] == "24"
-    assert flags["hidden-size"] == "2048"
-    assert flags["micro-batch-size"] == "2"
-    assert flags["bf16"] is True
-    assert flags["save"] == "a folder"
+    launch = launch_from_flags(SCRIPT, ["h100"])
+    assert "--num-layers 24" in launch.arguments.applied
+    assert "--hidden-size 2048" in launch.arguments.applied
+    assert "--micro-batch-size 2" in launch.arguments.applied
+    assert "--bf16" in launch.arguments.applied
+    assert launch.arguments.nothing == ("--lr 1.0e-4", "--save a folder")
 
 
 def test_every_flag_that_matters_arrives_in_the_spec():
@@ -95,7 +94,7 @@ def test_a_flag_changes_what_it_should(flag, read, value):
     [
         ("nothing here", "no Megatron-LM flag found, expected some such as --num-layers 24"),
         (BASE + "--num-layers x", "--num-layers: got 'x', expected a whole number >= 1"),
-        (BASE + "--num-layers -3", "--num-layers: got True, expected a whole number >= 1"),
+        (BASE + "--num-layers -3", "--num-layers: got '-3', expected a whole number >= 1"),
         (BASE.replace("--hidden-size 512 ", ""), "--hidden-size is missing; add it, such as --hidden-size 8"),
         (BASE + "--tensor-model-parallel-size 2", "HOPS does not model tensor parallelism yet; expected 1"),
         (BASE + "--pipeline-model-parallel-size 3", "got 2 devices for --pipeline-model-parallel-size 3"),
@@ -104,7 +103,7 @@ def test_a_flag_changes_what_it_should(flag, read, value):
         (BASE + "--optimizer lion", "--optimizer: got 'lion', expected one of adam, sgd"),
         (BASE + "--attention-dropout some", "--attention-dropout: got 'some', expected a number >= 0"),
         (BASE + "--num-layers-per-virtual-pipeline-stage 3", "--num-layers 8 is not a multiple of 2 ranks"),
-        ("--num-layers '8", "cannot be read as a shell command: No closing quotation; close the quote"),
+        ("--num-layers '8", 'command line:1:13: cannot be read as a shell script near "\'8"; close quotes, braces'),
     ],
 )
 def test_a_launch_that_cannot_be_read_says_why(flags, message):
@@ -160,5 +159,5 @@ def test_a_run_yaml_that_is_wrong_says_where(tmp_path, old, new, message):
 
 
 def test_a_missing_run_says_what_was_expected():
-    with pytest.raises(UsageError, match=r"expected a run folder, a run\.yaml, or a file of flags"):
+    with pytest.raises(UsageError, match=r"expected a run folder, a run\.yaml, a launch script, or a file"):
         read_launch(Path("nowhere"))

@@ -1,9 +1,13 @@
 """`hops import`: a real launch becomes a spec."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from hops.importers.megatron.settings import Sorted
 
 app = typer.Typer(help="Turn another tool's launch into a spec.", no_args_is_help=True)
 
@@ -12,7 +16,10 @@ app = typer.Typer(help="Turn another tool's launch into a spec.", no_args_is_hel
 def megatron(
     source: Annotated[
         Path | None,
-        typer.Argument(metavar="RUN", help="A run folder with run.yaml, a run.yaml, or a launch script."),
+        typer.Argument(
+            metavar="RUN",
+            help="A launch script, a model_config.yaml, a run folder with run.yaml, or a run.yaml.",
+        ),
     ] = None,
     flags: Annotated[
         str, typer.Option("--flags", metavar="TEXT", help="The flags themselves, as one quoted text, instead of RUN.")
@@ -21,8 +28,31 @@ def megatron(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The spec to write; default: standard output.")
     ] = None,
     devices: Annotated[
-        str, typer.Option("--devices", metavar="A,B,...", help="With flags: the device of each rank, in rank order.")
+        str,
+        typer.Option("--devices", metavar="A,B,...", help="The device of each rank, in rank order, or one for all."),
     ] = "",
+    hosts: Annotated[
+        str,
+        typer.Option("--hosts", metavar="NxMxTYPE", help="Hosts x devices each x type, such as 2x8xh100,1x4xl4."),
+    ] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A variable or argument (1=...) that the script's caller sets."
+        ),
+    ] = None,
+    vocab: Annotated[
+        int, typer.Option("--vocab", metavar="N", min=0, help="Words of the vocabulary, where a tokenizer decides it.")
+    ] = 0,
+    command: Annotated[
+        int, typer.Option("--command", metavar="N", min=0, help="Which command, in a script with several that train.")
+    ] = 0,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without", metavar="FLAG", help="Leave out a flag that HOPS cannot follow, or several with commas."
+        ),
+    ] = None,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations that the spec simulates.")] = 5,
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="Fitted costs: a profile beside the spec, or `megatron-aws`.")
@@ -32,10 +62,14 @@ def megatron(
         bool, typer.Option(help="Where RUN holds a trace, print the simulated beside the measured iteration time.")
     ] = True,
 ) -> None:
-    """Turn a Megatron-LM launch into a spec."""
+    """Turn a Megatron-LM launch into a spec; the script is read, never run.
+
+    Every flag is applied, or known to change nothing here, and listed; a launch with any other is refused.
+    """
     from hops.errors import UsageError
     from hops.files import atomic_write
     from hops.importers.megatron.launch import launch_from_flags, read_launch
+    from hops.importers.megatron.source import Asked
     from hops.importers.megatron.spec import spec_text
     from hops.importers.megatron.trace import has_trace
     from hops.spec.load import loads
@@ -43,18 +77,54 @@ def megatron(
     if (source is None) == (not flags):
         raise UsageError("give either RUN or --flags, such as: hops import megatron launch.sh --devices h100,l4")
     listed = [name.strip() for name in devices.split(",") if name.strip()]
-    launch = launch_from_flags(flags, listed) if source is None else read_launch(source, listed)
+    asked = Asked(devices=listed, hosts=hosts, vocab=vocab, given=_assigned(settings or ()), command=command,
+                  without=_names(without or ()))  # fmt: skip
+    launch = launch_from_flags(flags, listed, asked=asked) if source is None else read_launch(source, asked=asked)
     text = spec_text(launch, iterations=iterations, profile=profile)
     folder = Path() if output is None else output.parent
     loads(text, name=str(output or "imported spec"), folder=folder)  # what HOPS cannot run is said now
     if output is None:
         typer.echo(text, nl=False)
+        _list(launch.arguments, to_error=True)
         return
     with atomic_write(output) as out:
         out.write(text)
+    _list(launch.arguments, to_error=False)
     typer.echo(f"wrote {output}; next: hops run {output}")
     if compare and source is not None and has_trace(source):
         _compare(source, output)
+
+
+def _names(texts: Sequence[str]) -> list[str]:
+    """Flags of every --without, each of which may hold several with commas."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def _assigned(texts: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE of every --set."""
+    from hops.errors import UsageError
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not (name.isidentifier() or name.isdigit()):
+            raise UsageError(f"--set {text}: expected NAME=VALUE, such as --set WORLD_SIZE=16")
+        found[name] = value
+    return found
+
+
+def _list(arguments: "Sorted", *, to_error: bool) -> None:
+    """Print what was done about the flags: to standard error where the spec goes to standard output."""
+    for title, every in (
+        ("applied", arguments.applied),
+        ("change nothing that HOPS models", arguments.nothing),
+        ("left out, as asked", arguments.left_out),
+        ("note", arguments.notes),
+    ):
+        if every:
+            typer.echo(f"{title}:", err=to_error)
+            for each in every:
+                typer.echo(f"  {each}", err=to_error)
 
 
 def _compare(source: Path, spec: Path) -> None:

@@ -190,8 +190,8 @@ def make_windows(known: FaultWindows, num_links: int) -> Windows:
     if not known.faults.plan:
         nothing = fixed([])
         lows = fixed(np.zeros(len(known.rank_pace) + len(known.link_pace) + 1, dtype=np.int64))
-        end, no_items = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
-        return Windows(end, no_items, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
+        edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
+        return Windows(edges, none, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
     until = {(link, start): end for link, windows in enumerate(known.link_down) for start, end in windows}
     items = [list(_items(at, change, until, num_links)) for at, change in known.changes]
     lows = np.cumsum([0, *map(len, items)])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from statistics import NormalDist
 
 import numpy as np
@@ -65,7 +66,7 @@ class IterationTimes:
     def at(self, knots: Floats) -> Floats:
         """The quantiles at the probabilities 1 - exp(-knot)."""
         if self.steady:
-            return np.full(len(knots), self.mean_ns)
+            return np.full(knots.shape, self.mean_ns)
         found: Floats = np.interp(knots, _KNOTS, self.quantiles_ns)
         return found
 
@@ -104,18 +105,18 @@ class FleetTimes:
 
     Attributes:
         counts: copies in each group of like ones; last, those that do not run, if any.
-        groups: of every group that runs, the times of one copy as it is, with nothing slow, and as planned.
+        groups: of every group that runs, the times of one copy as it is, and with nothing slow.
         planned: times of one copy as planned.
     """
 
     counts: tuple[int, ...]
-    groups: tuple[tuple[IterationTimes, IterationTimes, IterationTimes], ...]
+    groups: tuple[tuple[IterationTimes, IterationTimes], ...]
     planned: IterationTimes
 
     @property
     def mean_ns(self) -> float:
         """Mean of one copy of the slowest group."""
-        return max(actual.mean_ns for actual, _, _ in self.groups)
+        return max(as_is.mean_ns for as_is, _ in self.groups)
 
     def draw(self, count: int, rng: np.random.Generator) -> Draws:
         """`count` iterations.
@@ -126,15 +127,27 @@ class FleetTimes:
         uniforms = 1.0 - rng.random((len(self.counts), count))  # not 0
         np.minimum(uniforms, 1 - 2.0**-53, out=uniforms)
         knots = slowest_knots(uniforms, np.asarray(self.counts, dtype=np.float64)[:, None])
-        actual, unslowed, planned = np.zeros(count), np.zeros(count), np.zeros(count)
-        for where, (as_is, sound, as_planned) in zip(knots, self.groups, strict=False):
-            found = sound.at(where)
-            np.maximum(actual, found if as_is is sound else as_is.at(where), out=actual)
-            np.maximum(unslowed, found, out=unslowed)
-            np.maximum(planned, found if as_planned is sound else as_planned.at(where), out=planned)
-        for where in knots[len(self.groups) :]:
-            np.maximum(planned, self.planned.at(where), out=planned)
-        return Draws(actual=actual, unslowed=unslowed, planned=planned)
+        planned_rows = self.planned.at(knots)
+        sound_rows = [
+            row if sound is self.planned else sound.at(where)
+            for row, where, (_, sound) in zip(planned_rows, knots, self.groups, strict=False)
+        ]
+        rows = [
+            row if as_is is sound else as_is.at(where)
+            for row, where, (as_is, sound) in zip(sound_rows, knots, self.groups, strict=False)
+        ]
+        planned = planned_rows.max(axis=0, initial=0.0)
+        whole = len(rows) == len(knots) and all(sound is self.planned for _, sound in self.groups)
+        return Draws(
+            actual=_largest(rows, count),
+            unslowed=planned if whole else _largest(sound_rows, count),
+            planned=planned,
+        )
+
+
+def _largest(rows: Sequence[Floats], count: int) -> Floats:
+    """The largest of each column; 0 without rows."""
+    return reduce(np.maximum, rows) if rows else np.zeros(count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +205,7 @@ class IterationTimeTable:
         counts = [group.count for group in groups]
         return FleetTimes(
             counts=(*counts, missing) if missing else tuple(counts),
-            groups=tuple(
-                (self.spread(each.variant, each.faults), self.spread(each.variant), self.spread()) for each in groups
-            ),
+            groups=tuple((self.spread(each.variant, each.faults), self.spread(each.variant)) for each in groups),
             planned=self.spread(),
         )
 

@@ -80,8 +80,7 @@ def advance(state: FleetState, event: Event, policy: RecoveryPolicy, times: Reco
 def _wish(state: FleetState) -> Wish:
     match state.doing:
         case Training():
-            returns = (state.back_ns[unit] for unit in state.out)
-            return Train(until_ns=min(state.due_ns, min(returns, default=NEVER)))
+            return Train(until_ns=min(state.due_ns, *(state.back_ns[unit] for unit in state.out), NEVER))
         case ReplacingLinks(copies=copies):
             return ReplaceLinks(copies=copies)
         case Saving(ends_ns=ends_ns) | Recovering(ends_ns=ends_ns) | AwaitingLinks(ends_ns=ends_ns):

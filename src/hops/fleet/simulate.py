@@ -304,10 +304,11 @@ class _Lengths:
 
     @classmethod
     def of(cls, draws: Draws) -> "_Lengths":
-        actual, unslowed, planned = (
-            np.rint(each).astype(np.int64) for each in (draws.actual, draws.unslowed, draws.planned)
-        )
+        actual, planned = np.rint(draws.actual).astype(np.int64), np.rint(draws.planned).astype(np.int64)
         planned = np.minimum(planned, actual)
+        if draws.unslowed is draws.planned:
+            return cls(actual=actual, planned=planned, degraded=np.zeros_like(actual))
+        unslowed = np.rint(draws.unslowed).astype(np.int64)
         return cls(actual=actual, planned=planned, degraded=np.clip(unslowed - planned, 0, actual - planned))
 
     def trained(self, which: slice, extra: TimeUse) -> Trained:

@@ -47,17 +47,17 @@ class RecoveryConformance:
     """Its name in the registry."""
 
     def test_no_faults_cost_nothing_but_checkpoints(self) -> None:
-        story = self._live(FleetPlan())
-        assert story.spent_ns[TimeUse.PRODUCTIVE] + story.spent_ns[TimeUse.CHECKPOINT] == HORIZON_NS
+        found = self._train(FleetPlan())
+        assert found.spent_ns[TimeUse.PRODUCTIVE] + found.spent_ns[TimeUse.CHECKPOINT] == HORIZON_NS
 
     def test_time_is_conserved_whatever_stops(self) -> None:
         for seed in range(5):
-            story = self._live(self._plan(seed))
-            assert sum(story.spent_ns.values()) == HORIZON_NS, f"seed {seed}"
-            assert min(story.spent_ns.values()) >= 0, f"seed {seed}"
+            found = self._train(self._plan(seed))
+            assert sum(found.spent_ns.values()) == HORIZON_NS, f"seed {seed}"
+            assert min(found.spent_ns.values()) >= 0, f"seed {seed}"
 
-    def test_a_life_repeats_itself(self) -> None:
-        assert self._live(self._plan(3)) == self._live(self._plan(3))
+    def test_the_same_plan_and_seed_give_the_same_result(self) -> None:
+        assert self._train(self._plan(3)) == self._train(self._plan(3))
 
     def test_every_vacant_place_is_filled_or_gone_without(self) -> None:
         """Where a policy is asked at all, phases last, and it leaves out nothing that is there."""
@@ -81,7 +81,7 @@ class RecoveryConformance:
         self._fleet = Fleet.of(COPIES, setup.spec.hardware.ranks(), microbatches=MICROBATCHES)
         return RECOVERIES.get(self.policy)(TIMES, self._fleet, self._table.seconds)
 
-    def _live(self, plan: FleetPlan) -> Trajectory:
+    def _train(self, plan: FleetPlan) -> Trajectory:
         made = self._made()
         rng = generator(0, "conformance")
         return simulate_fleet(made, self._table, plan, TIMES, self._fleet, horizon_ns=HORIZON_NS, rng=rng)

@@ -15,7 +15,7 @@ from hops.program.lowering import check
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import Scheduler, StaticScheduler
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Trace

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from hops.decode.decode import Where, decode_json
 from hops.decode.quantities import Count, Index, Positive, Several
 from hops.errors import TraceError, UsageError
-from hops.files import atomic_path, atomic_write
+from hops.files import atomic_bytes, atomic_path
 from hops.program.action import Op
-from hops.trace.trace import COLUMNS, MOST_MICROBATCHES, LinkMeta, Stream, Trace, TraceMeta, check_columns
+from hops.trace.lines import ROWS_AT_ONCE, lines, names, numbers
+from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, check_columns
 
 FORMAT: Final = "hops-trace/1"
 EXAMPLE = (
@@ -80,8 +81,6 @@ class WrittenMeta:
     def __post_init__(self) -> None:
         if len(self.hosts) != len(self.devices):
             raise TraceError(f"got {len(self.hosts)} hosts for {len(self.devices)} devices, expected one each per rank")
-        if self.num_microbatches > MOST_MICROBATCHES:
-            raise TraceError(f"num_microbatches: got {self.num_microbatches}, expected at most {MOST_MICROBATCHES}")
         if max(self.rank_of_stage) >= len(self.devices):
             got = f"rank_of_stage {list(self.rank_of_stage)} names ranks beyond the {len(self.devices)} devices"
             raise TraceError(f"{got}, expected one of them for every stage")
@@ -109,17 +108,18 @@ def metadata_from_json(text: str, where: Where) -> TraceMeta:
 
 
 HEADER = ",".join(COLUMNS)
+_LINES_AT_ONCE = 65_536
 _NAMES = {"stream": Stream, "op": Op}
-_ROWS_AT_ONCE = 65_536
 
 
 def write_csv(trace: Trace, path: Path) -> None:
     """Write all rows; gzipped if the name ends in `.gz`. Raises UsageError if the file cannot be written."""
-    with atomic_write(path) as out:
-        out.write(f"# {metadata_to_json(trace.meta)}\n{HEADER}\n")
-        for low in range(0, len(trace), _ROWS_AT_ONCE):
-            columns = [_texts(name, getattr(trace, name)[low : low + _ROWS_AT_ONCE]) for name in COLUMNS]
-            out.writelines(f"{','.join(row)}\n" for row in zip(*columns, strict=True))
+    with atomic_bytes(path) as out:
+        out.write(f"# {metadata_to_json(trace.meta)}\n{HEADER}\n".encode())
+        for low in range(0, len(trace), ROWS_AT_ONCE):
+            columns = (_texts(name, getattr(trace, name)[low : low + ROWS_AT_ONCE]) for name in COLUMNS)
+            first, *others = columns
+            out.write(lines(first, *(part for column in others for part in (b",", column))))
 
 
 def read_csv(path: Path) -> Trace:
@@ -138,11 +138,10 @@ def read_csv(path: Path) -> Trace:
     return Trace.from_columns(columns, meta)
 
 
-def _texts(name: str, column: NDArray[np.integer]) -> list[str]:
+def _texts(name: str, column: NDArray[np.integer]) -> NDArray[np.uint8]:
     if name in _NAMES:
-        names = {member.value: member.name for member in _NAMES[name]}
-        return [names[value] for value in column.tolist()]
-    return [str(value) for value in column.tolist()]
+        return names(column, [member.name for member in _NAMES[name]])  # members count from 0
+    return numbers(column)
 
 
 def _open(path: Path) -> TextIO:
@@ -163,7 +162,7 @@ def _head(path: Path, lines: TextIO) -> TraceMeta:
 
 def _parts(path: Path, lines: TextIO, meta: TraceMeta) -> Iterator[list[NDArray[np.int64]]]:
     number = 3
-    while part := list(islice(lines, _ROWS_AT_ONCE)):
+    while part := list(islice(lines, _LINES_AT_ONCE)):
         try:
             rows = [line.rstrip("\r\n").split(",") for line in part]
             columns = [_numbers(name, texts) for name, texts in zip(COLUMNS, zip(*rows, strict=True), strict=True)]

@@ -39,9 +39,6 @@ COLUMNS: Mapping[str, type] = {
 }
 
 
-MOST_MICROBATCHES = 2**20  # of an iteration
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkMeta:
     """A link as metrics need it. `bandwidth` in bytes/s, infinite if it is not shared."""

@@ -1,89 +1,160 @@
-"""Megatron-LM's command line, read as it stands in a launch script: `--name value` and `--switch`."""
+"""Megatron-LM's arguments, each with what HOPS does about it: applied, nothing to change here, or refused.
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+`flags.csv` has a row per flag, from Megatron-LM's argument parser and configuration classes (commit d98e8a64dd,
+2026-08-22), with flags of older releases and forks. Columns: how many words it `takes` (none, one, many), what a flag
+without words `sets`, the `name` under which Megatron-LM keeps it and configuration files know it, its `default`, its
+`treatment`, `why`, and for refused ones what it `needs` to have an effect at all.
+"""
 
-from hops.errors import UsageError
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Literal
 
-_ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(\S+)\s*(?:#.*)?$")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+Treatment = Literal["applied", "nothing", "refused"]
+ALIASES = {
+    "num_moe_experts": "num_experts",
+    "num_layers_in_first_pipeline_stage": "decoder_first_pipeline_num_layers",
+    "num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
+    "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
+}
 
 
-def parse_flags(text: str, *, name: str = "command line") -> dict[str, object]:
-    """Flags of a command line or of a shell script that holds one, by name without dashes.
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A row of the table; `flag` is "" for what only a configuration file can say."""
 
-    Comments and line continuations are understood, and variables that the script sets to a plain word. A flag without
-    a value is True. Raises UsageError if there is no flag, or a quote is not closed.
+    flag: str
+    takes: Literal["none", "one", "many"]
+    sets: str
+    name: str
+    default: str
+    treatment: Treatment
+    why: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One argument of a launch.
+
+    Attributes:
+        written: as the launch spells it, such as `--num_layers`.
+        values: its words; of a flag without words "true" or "false".
     """
-    joined = re.sub(r"\\\s*\n", " ", text)
-    variables = {match[1]: match[2].strip("\"'") for line in joined.splitlines() if (match := _ASSIGNMENT.match(line))}
-    filled = _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), joined)
-    try:
-        words = [word for line in filled.splitlines() for word in shlex.split(line, comments=True)]
-    except ValueError as error:
-        raise UsageError(f"{name}: cannot be read as a shell command: {error}; close the quote") from None
-    flags = dict(_pairs(words))
-    if not flags:
-        raise UsageError(f"{name}: no Megatron-LM flag found, expected some such as --num-layers 24")
-    return flags
+
+    written: str
+    row: Flag
+    values: tuple[str, ...]
+
+    @property
+    def value(self) -> str:
+        return " ".join(self.values)
+
+    def __str__(self) -> str:
+        return self.written if self.row.takes == "none" and self.row.flag else f"{self.written} {self.value}"
 
 
-def _pairs(words: list[str]) -> Iterator[tuple[str, object]]:
-    """Each flag with what follows it up to the next flag."""
-    starts = [at for at, word in enumerate(words) if word.startswith("--") and len(word) > 2]
-    for at, end in pairwise([*starts, len(words)]):
-        flag, equals, value = words[at][2:].partition("=")
-        following = [value] if equals else [word for word in words[at + 1 : end] if not word.startswith("-")][:1]
-        yield flag, following[0] if following else True
+@cache
+def rows() -> tuple[Flag, ...]:
+    """The table, in the order of the file."""
+    text = files(__package__).joinpath("flags.csv").read_text(encoding="utf-8")
+    return tuple(Flag(**row) for row in csv.DictReader(text.splitlines()))  # type: ignore[arg-type]  # words of a file
 
 
-class Arguments:
-    """Flags with types: each getter says what was expected where a value is missing or of the wrong kind."""
+@cache
+def by_flag() -> Mapping[str, Flag]:
+    """Rows by flag, with dashes throughout: forks and older releases write underscores."""
+    return {row.flag.replace("_", "-"): row for row in rows() if row.flag}
 
-    def __init__(self, flags: Mapping[str, object], *, where: str) -> None:
-        self._flags = flags
-        self._where = where
 
-    def count(self, flag: str, default: int | None = None) -> int:
-        """A whole number >= 1. Without a default the flag is required."""
-        if flag not in self._flags:
-            if default is None:
-                raise UsageError(f"{self._where}: --{flag} is missing; add it, such as --{flag} 8")
-            return default
-        text = str(self._flags[flag]).strip("\"'")
-        if not text.isascii() or not text.isdigit() or int(text) < 1:
-            raise UsageError(f"{self._where}: --{flag}: got {self._flags[flag]!r}, expected a whole number >= 1")
-        return int(text)
+@cache
+def by_name() -> Mapping[str, Flag]:
+    """A row for each name, the flag that sets it plainly before one that takes it away."""
+    found: dict[str, Flag] = {}
+    for row in sorted(rows(), key=lambda each: each.sets == "false"):
+        found.setdefault(row.name, row)
+    return found
 
-    def optional(self, flag: str) -> int | None:
-        """A whole number >= 1, if the flag is given."""
-        return self.count(flag) if flag in self._flags else None
 
-    def number(self, flag: str, default: float) -> float:
-        """A number >= 0."""
-        value = self._flags.get(flag, default)
-        try:
-            number = float(str(value))
-        except ValueError:
-            number = -1.0
-        if not number >= 0:
-            raise UsageError(f"{self._where}: --{flag}: got {value!r}, expected a number >= 0")
-        return number
+def find(written: str) -> Flag | None:
+    """The row of a flag as a launch spells it."""
+    return by_flag().get(written.lstrip("-").replace("_", "-"))
 
-    def on(self, flag: str) -> bool:
-        """Whether a switch is set."""
-        return self._flags.get(flag, False) not in {False, "false", "False", None}
 
-    def choice(self, flag: str, choices: tuple[str, ...], default: str) -> str:
-        """One of some words."""
-        value = str(self._flags[flag]) if flag in self._flags else default
-        if value not in choices:
-            raise UsageError(f"{self._where}: --{flag}: got {value!r}, expected one of {', '.join(choices)}")
-        return value
+@lru_cache(maxsize=100)
+def nearest(written: str) -> str:
+    """The most similar flag, "" if none is."""
+    near = get_close_matches(written.lstrip("-").replace("_", "-"), by_flag(), n=1)
+    return f"--{by_flag()[near[0]].flag}" if near else ""
 
-    def refuse(self, flag: str, why: str) -> None:
-        """Raise UsageError if a size that HOPS does not model is above 1."""
-        if self.count(flag, 1) > 1:
-            raise UsageError(f"{self._where}: --{flag} {self._flags[flag]}: {why}; expected 1")
+
+def page() -> str:
+    """The table as a page of the documentation."""
+    return "\n".join([*_HEAD, *_applied(), *_refused(), *_nothing()]) + "\n"
+
+
+_HEAD = [
+    "# Megatron-LM's flags, one by one",
+    "",
+    "Generated from `src/hops/importers/megatron/flags.csv` by `python -m hops.importers.megatron.flags`; a test says",
+    "when it is out of date. Names and defaults are those of Megatron-LM at commit d98e8a64dd (2026-08-22); flags of",
+    "older releases and of forks are in it, too. `hops import megatron` prints which flags of a launch it applied, and",
+    "which change nothing here; it refuses the rest, and says why. How to use it: docs/how-to/import-a-launch.md.",
+    "",
+    "Underscores are read as dashes. Words in brackets are names that only a configuration file uses.",
+    "",
+]
+
+
+def _spelt(row: Flag) -> str:
+    return f"`--{row.flag}`" if row.flag else f"[`{row.name}`]"
+
+
+def _applied() -> Iterator[str]:
+    yield from ("## Applied", "", "Where a size other than 1 is refused, the table says so.", "")
+    yield from ("| Flag | Takes | Default |", "|---|---|---|")
+    note = {f"{kind}_parallel_size": " (above 1 refused for now)" for kind in
+            ("tensor_model", "context", "expert_model", "expert_tensor")}  # fmt: skip
+    for row in _unique(each for each in rows() if each.treatment == "applied"):
+        yield f"| {_spelt(row)}{note.get(row.name, '')} | {row.takes} | {row.default or 'none'} |"
+    yield ""
+
+
+def _refused() -> Iterator[str]:
+    yield from ("## Refused", "", "A value equal to the default passes; so does a flag whose switch is off.", "")
+    yield from ("| Why | Only with | Flags |", "|---|---|---|")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in _unique(each for each in rows() if each.treatment == "refused"):
+        groups.setdefault((row.why, row.needs), []).append(_spelt(row))
+    for (why, needs), flags in groups.items():
+        yield f"| {why} | {_switch(needs)} | {', '.join(flags)} |"
+    yield ""
+
+
+def _switch(needs: str) -> str:
+    if needs == "data_parallel":
+        return "copies of the pipeline"
+    return f"`--{needs.replace('_', '-')}`" if needs else ""
+
+
+def _nothing() -> Iterator[str]:
+    yield from ("## Change nothing that HOPS models", "", "| What they are about | Flags |", "|---|---|")
+    groups: dict[str, list[str]] = {}
+    for row in _unique(each for each in rows() if each.treatment == "nothing"):
+        groups.setdefault(row.why, []).append(_spelt(row))
+    for why, flags in groups.items():
+        yield f"| {why} | {', '.join(flags)} |"
+
+
+def _unique(every: Iterator[Flag]) -> Sequence[Flag]:
+    return list({(row.flag or row.name): row for row in every}.values())
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(page())

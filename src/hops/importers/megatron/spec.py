@@ -6,7 +6,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from hops.importers.megatron.launch import Launch, Placed
+from hops.importers.megatron.hosts import Placed
+from hops.importers.megatron.launch import Launch
 
 _WARMUP_ITERATIONS = 1
 
@@ -35,7 +36,8 @@ def _document(launch: Launch, iterations: int, profile: str) -> dict[str, Any]:
             "kind": {"adam": "adam", "sgd": "sgd_momentum"}[launch.optimizer],
             "fused": _fused_optimizer(launch),
             "distributed": launch.distributed_optimizer,
-            "gradient_bytes": 4,
+            **({"state_bytes": launch.state_bytes} if launch.state_bytes is not None else {}),
+            "gradient_bytes": launch.gradient_bytes,
             "data_parallel": launch.data_parallel,
         },
     }
@@ -59,6 +61,11 @@ def _pipeline(launch: Launch) -> dict[str, Any]:
             "hidden": launch.hidden_size,
             "heads": launch.num_attention_heads,
             "kv_heads": launch.num_query_groups,
+            **(
+                {"head_dim": launch.head_dim}
+                if launch.head_dim * launch.num_attention_heads != launch.hidden_size
+                else {}
+            ),
             "ffn_hidden": launch.ffn_hidden_size,
             "vocab": launch.vocab_size,
             "max_positions": launch.max_position_embeddings,
