@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from hops.bounds.lower_bound import bound_of, tails
+from hops.bounds.lower_bound import bound_of, tails_of
 from hops.diagnose.versus import read_hetero16, versus, versus_report
 from hops.program.shape import Shape
-from hops.schedules.builtins import contenders
-from hops.search.anneal import anneal
+from hops.schedules.builtins import builtin_programs, search_from_builtins
+from hops.search.anneal import Cooling, anneal
 from hops.search.robust import Noise, choose, expected_ns
-from hops.search.search import iterations_for, search, warm_up
+from hops.search.search import iterations_for, judge, warm_up
 from hops.search.starts import first_policies
 from hops.timing.examples import NamedProfile, read_profiles
-from hops.timing.list_schedule import decode
+from hops.timing.list_schedule import list_schedule, rules_of
+from hops.timing.order_rows import OrderRows, blank_rows
 from hops.timing.stage_costs import StageCosts, cost_arrays
 
 JITTER = 0.1
@@ -42,10 +43,12 @@ def gaps(profiles: list[NamedProfile], budget_s: float) -> dict[str, Any]:
     found, gains, spent = [], [], []
     for named in profiles:
         start = time.process_time()
-        certificate = search(named.profile, iterations=iterations_for(budget_s, named.profile)).certificate
+        certificate = search_from_builtins(
+            named.profile, iterations=iterations_for(budget_s, named.profile)
+        ).certificate
         spent.append(1e3 * (time.process_time() - start))
         found.append(100 * certificate.gap)
-        built_in = [makespan for makespan in certificate.builtins_ns.values() if makespan is not None]
+        built_in = [makespan for makespan in certificate.incumbents_ns.values() if makespan is not None]
         if built_in:
             gains.append(100 * (min(built_in) / certificate.makespan_ns - 1))
     return {
@@ -93,9 +96,13 @@ def chunks(profiles: list[NamedProfile], budget_s: float) -> Iterator[dict[str, 
                     for each in named.profile.activation_bytes
                 )
                 profile = dataclasses.replace(named.profile, budget_bytes=limits)
-                one.append(search(profile, iterations=iterations_for(budget_s, profile)).certificate.makespan_ns)
+                one.append(
+                    search_from_builtins(profile, iterations=iterations_for(budget_s, profile)).certificate.makespan_ns
+                )
             two = [
-                search(named.profile, iterations=iterations_for(budget_s, named.profile)).certificate.makespan_ns
+                search_from_builtins(
+                    named.profile, iterations=iterations_for(budget_s, named.profile)
+                ).certificate.makespan_ns
                 for named in cut
             ]
             gain = 100 * (np.array(one) / np.array(two) - 1)
@@ -120,10 +127,10 @@ def jitter(profiles: list[NamedProfile], budget_s: float) -> dict[str, Any]:
     gains = []
     noise = Noise(jitter=JITTER)
     for named in profiles:
-        _, built_in = contenders(named.profile)
+        _, built_in = judge(named.profile, builtin_programs(named.profile))
         if built_in is None:
             continue
-        plan = search(named.profile, iterations=iterations_for(budget_s, named.profile)).program
+        plan = search_from_builtins(named.profile, iterations=iterations_for(budget_s, named.profile)).program
         choice = choose(named.profile, plan, built_in, noise, seed=0)
         theirs = expected_ns(named.profile, built_in.program, noise, seed=1)
         ours = expected_ns(named.profile, choice.program, noise, seed=1, look_ahead=choice.look_ahead)
@@ -142,20 +149,22 @@ def rate(ranks: int, size: int) -> dict[str, Any]:
     profile = StageCosts.uniform(shape, f=1e-3, i=1e-3, w=1e-3, hop_s=1e-4)
     uneven = tuple(1e-3 * (1 + (7 * stage % 5) / 20) for stage in range(ranks))
     profile = dataclasses.replace(profile, forward_s=uneven, budget_bytes=(2 * ranks,) * ranks)
-    instance = cost_arrays(profile)
-    kinds = np.zeros((ranks, instance.longest_rank), dtype=np.int64)
-    length = np.zeros(ranks, dtype=np.int64)
-    policy = next(first_policies(instance))
-    per_decode = seconds(lambda: decode.fast(*instance, policy, kinds, length))
-    work, ways = 200 * instance.num_actions, tails(instance)
-    per_anneal = seconds(lambda: anneal.fast(*instance, *ways, 0, work, 200_000, 7, kinds.copy(), length.copy()))
+    costs = cost_arrays(profile)
+    rows = blank_rows(costs)
+    rules = rules_of(next(first_policies(costs)))
+    per_decode = seconds(lambda: list_schedule.fast(costs, rules, rows))
+    work, tails = 200 * costs.num_actions, tails_of(costs)
+    cooling = Cooling(0, work, 200_000, 7)
+    per_anneal = seconds(lambda: anneal.fast(costs, tails, cooling, OrderRows(rows.kinds.copy(), rows.length.copy())))
     return {
         "ranks": ranks,
         "microbatches": size,
         "ns_per_action_timed": 1e9 * per_anneal / work,
-        "ns_per_action_decoded": 1e9 * per_decode / instance.num_actions,
-        "ns_per_action_of_built_ins": 1e9 * seconds(lambda: contenders(profile)) / instance.num_actions,
-        "bound_ms": 1e3 * seconds(lambda: bound_of(instance)),
+        "ns_per_action_decoded": 1e9 * per_decode / costs.num_actions,
+        "ns_per_action_of_built_ins": 1e9
+        * seconds(lambda: judge(profile, builtin_programs(profile)))
+        / costs.num_actions,
+        "bound_ms": 1e3 * seconds(lambda: bound_of(costs)),
     }
 
 

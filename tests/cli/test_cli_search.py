@@ -7,8 +7,8 @@ import pytest
 from hops.diagnose.versus import HETERO16, read_hetero16
 from hops.program.lowering import check
 from hops.program.program import Program
-from hops.timing.evaluate import evaluate
 from hops.timing.examples import read_profiles
+from hops.timing.longest_path import evaluate
 
 PIPELINE = {
     "name": "one",

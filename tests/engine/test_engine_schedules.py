@@ -10,7 +10,7 @@ from hops.engine.simulate import run_program
 from hops.errors import UsageError
 from hops.hardware.network import Network
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.trace import Stream
 

@@ -8,11 +8,12 @@ from hops.errors import UsageError
 from hops.program.lowering import check
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 
 NAMES = [
-    "gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "dualpipe_v", "zero_bubble",
+    "gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "v_min", "dualpipe_v", "zero_bubble",
+    "zero_bubble_paper",
 ]  # fmt: skip
 
 
@@ -129,7 +130,9 @@ def test_dualpipe_v_holds_2p_plus_1_activations_of_half_a_rank(p, m):
     assert peaks("dualpipe_v", p, m) == ((2 * p + 1,) * p, (4 * p + 2,) * p)
 
 
-@pytest.mark.parametrize("name", ["1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "zero_bubble"])
+@pytest.mark.parametrize(
+    "name", ["1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "v_min", "zero_bubble", "zero_bubble_paper"]
+)
 @pytest.mark.parametrize(("p", "m"), [(1, 1), (1, 4), (2, 1), (5, 1), (7, 3), (16, 5), (12, 40)])
 def test_few_microbatches_and_single_ranks_are_arranged_too(name, p, m):
     check(build(name, p, m)[0])
@@ -183,7 +186,7 @@ def test_every_builtin_is_known_by_name(name):
     assert name in SCHEDULERS.names()
 
 
-@pytest.mark.parametrize("name", ["zb_v", "v_half", "dualpipe_v"])
+@pytest.mark.parametrize("name", ["zb_v", "v_half", "v_min", "dualpipe_v"])
 def test_v_schedules_place_stages_down_and_up(name):
     assert SCHEDULERS.get(name)().shape(3, 8) == Shape.v(3, num_microbatches=8)
 

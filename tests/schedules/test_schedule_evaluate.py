@@ -17,8 +17,7 @@ from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
-from hops.timing.evaluate import evaluate
-from hops.timing.longest_path import ActionTimes, longest_path
+from hops.timing.longest_path import ActionTimes, evaluate, longest_path
 from hops.timing.stage_costs import StageCosts
 from hops.trace.trace import Stream
 

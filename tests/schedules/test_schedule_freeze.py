@@ -11,7 +11,7 @@ from hops.errors import TraceError
 from hops.hardware.network import Network
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 

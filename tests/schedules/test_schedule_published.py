@@ -1,12 +1,14 @@
 """Published numbers: bubble rates of the zero-bubble paper, closed forms, and golden makespans."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.program.lowering import check
 from hops.schedules.base import SCHEDULERS
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 
 # arXiv 2401.10241, tables 9 and 5: p, m, T_F, T_B (our I), T_W, T_comm in ms; bubble rates
@@ -59,12 +61,13 @@ def test_bubble_rates_equal_the_paper_s_in_all_four_digits(name, column, row):
 @PAPER_ROWS
 @pytest.mark.parametrize(("factor", "column"), [(1, 9), (2, 10)], ids=["ZB-1p", "ZB-2p"])
 def test_automatic_schedules_are_no_worse_than_the_paper_s(factor, column, row):
-    assert round(bubble_rate("zero_bubble", row, max_activations=factor * row[0]), 4) <= row[column]
+    assert round(bubble_rate("zero_bubble_paper", row, max_activations=factor * row[0]), 4) <= row[column]
 
 
 @PAPER_ROWS
 def test_the_default_memory_limit_is_that_of_zb_1p(row):
-    assert bubble_rate("zero_bubble", row) == bubble_rate("zero_bubble", row, max_activations=row[0])
+    for name in ("zero_bubble", "zero_bubble_paper"):
+        assert bubble_rate(name, row) == bubble_rate(name, row, max_activations=row[0])
 
 
 GOLDEN = [
@@ -74,6 +77,7 @@ GOLDEN = [
     ("zb_h1", 51, 199),
     ("zb_v", 99, 391),
     ("v_half", 101, 401),
+    ("v_min", 107, 411),
     ("dualpipe_v", 102, 398),
 ]
 
@@ -128,7 +132,7 @@ def test_zb_h2_bubble_is_p_minus_1_times_f_plus_b_minus_3w(p, m, f, i, w):
 @given(p=st.integers(1, 8), short=st.integers(0, 7), f=times, i=times, w=times)
 def test_with_no_more_microbatches_than_ranks_zero_bubble_takes_one_w_more_than_its_f_and_i(p, short, f, i, w):
     f, i, m = max(f, w), max(i, w), max(1, p - short)
-    for name in ("zb_h1", "zero_bubble"):
+    for name in ("zb_h1", "zero_bubble", "zero_bubble_paper"):
         assert makespan(name, p, m, f, i, w) == (m + p - 1) * (f + i) + w
 
 
@@ -156,7 +160,42 @@ def test_v_half_bubble_is_3p_minus_7_units(p, extra):
     assert makespan("v_half", p, m) == 6 * m + 3 * p - 7
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.94, 1.0, 2.0])
+@pytest.mark.parametrize(("p", "m", "bubble"), [(2, 8, 1), (4, 6, 5), (4, 16, 5), (8, 64, 17)])
+def test_v_half_has_the_reference_s_bubble_in_its_memory_whatever_w_keeps(kept, p, m, bubble):
+    """Of p + 2 activations of half a rank's work, or as many times what W needs where that is more."""
+    peak, makespan = peak_and_makespan("v_half", p, m, kept)
+    assert makespan <= 6 * m + bubble
+    assert peak <= (p + 2) * max(1.0, kept)
+
+
+@few
+@given(p=st.integers(1, 12), m=st.integers(1, 40), kept=st.floats(0.0, 1.5))
+def test_v_half_and_v_min_keep_to_their_memory_for_all_sizes_and_whatever_w_keeps(p, m, kept):
+    for name, chunks in (("v_half", p + 2), ("v_min", 2 * ((p + 4) // 3))):
+        assert peak_and_makespan(name, p, m, kept)[0] <= chunks * max(1.0, kept)
+
+
+@pytest.mark.parametrize(("p", "bubble"), [(2, 3), (4, 11), (8, 27)])
+@pytest.mark.parametrize("m", [8, 16, 64])
+def test_v_min_s_bubble_does_not_depend_on_the_microbatches(p, bubble, m):
+    """That of the published implementation, see the golden values."""
+    assert makespan("v_min", p, m) == 6 * m + bubble
+
+
+def peak_and_makespan(name, p, m, kept):
+    """In activations of one stage, of which W keeps a part, and in seconds for F = I = W = 1."""
+    scheduler = SCHEDULERS.get(name)()
+    profile = StageCosts.uniform(scheduler.shape(p, m))
+    sizes = {"activation_bytes": (1000,) * 2 * p, "kept_for_weight_bytes": (int(1000 * kept),) * 2 * p}
+    profile = replace(profile, **sizes)
+    program = scheduler.build(profile)
+    check(program)
+    evaluation = evaluate(program, profile)
+    return max(evaluation.peak_bytes) / 1000, evaluation.makespan_ns / 1e9
+
+
 def test_twice_the_memory_shows_in_the_span_where_the_makespan_hides_it():
-    one, two = (run("zero_bubble", 8, 64, max_activations=limit) for limit in (8, 16))
+    one, two = (run("zero_bubble_paper", 8, 64, max_activations=limit) for limit in (8, 16))
     assert one.makespan_ns == two.makespan_ns
     assert max(two.span_ns) < max(one.span_ns)

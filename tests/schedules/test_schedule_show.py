@@ -6,7 +6,7 @@ import pytest
 
 from hops.report.schedule import grid
 from hops.schedules.base import SCHEDULERS
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 
 

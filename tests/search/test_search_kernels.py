@@ -9,65 +9,56 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import profiles, random_profile
 
-from hops.bounds.lower_bound import bound_of, tails
-from hops.bounds.release_times import earliest, limits
+from hops.bounds.lower_bound import bound_of, tails_of
+from hops.bounds.release_times import Heads, MemoryLimits, earliest, memory_limits
 from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
 from hops.program.lowering import check
-from hops.schedules.builtins import contenders
-from hops.search.anneal import anneal, order_of, program_of
+from hops.program.shape import Shape
+from hops.schedules.builtins import builtin_programs
+from hops.search.anneal import Cooling, anneal
+from hops.search.search import judge
 from hops.search.starts import first_policies, tune
-from hops.timing.evaluate import evaluate
-from hops.timing.list_schedule import decode
+from hops.timing.list_schedule import list_schedule, list_schedule_by_priority, priorities_of, rules_of
+from hops.timing.longest_path import evaluate
 from hops.timing.memory_peaks import fits_budget
-from hops.timing.replay import replay
-from hops.timing.retiming import rank_is_sound, time_from
-from hops.timing.stage_costs import UNLIMITED, cost_arrays
+from hops.timing.order_rows import OrderRows, blank_rows, fill_rows, program_of
+from hops.timing.retiming import blank_mark, blank_times, order_ns, retime, row_peak
+from hops.timing.stage_costs import UNLIMITED, StageCosts, cost_arrays
 
 
-def blank(instance):
-    shape = (instance.num_ranks, instance.longest_rank)
-    return np.zeros(shape, dtype=np.int64), np.zeros(shape[0], dtype=np.int64)
+def timed(costs, rows, limit=UNLIMITED):
+    times, mark, now = blank_times.fast(costs), blank_mark.fast(costs), blank_mark.fast(costs)
+    return retime.fast(costs, rows, tails_of(costs), mark, times, now, times, limit)
 
 
-def timed(instance, kinds, length, limit=UNLIMITED):
-    per_stage = lambda: np.zeros((instance.num_stages, instance.size), dtype=np.int64)
-    one = lambda count: np.zeros(count, dtype=np.int64)
-    return time_from.fast(
-        *instance, kinds, length, *tails(instance), limit, np.zeros((2, instance.num_stages), dtype=np.int64),
-        per_stage(), per_stage(), one(instance.num_ranks), one(instance.num_ranks), one(instance.num_stages),
-        one(instance.num_stages), np.zeros_like(kinds), per_stage(), per_stage(), per_stage(), per_stage(),
-    )  # fmt: skip
-
-
-def decoded(instance, number):
-    kinds, length = blank(instance)
-    policies = list(first_policies(instance))
-    makespan = decode.fast(*instance, policies[number % len(policies)], kinds, length)
-    return kinds, length, makespan
+def decoded(costs, number):
+    rows = blank_rows(costs)
+    policies = list(first_policies(costs))
+    return rows, list_schedule.fast(costs, rules_of(policies[number % len(policies)]), rows)
 
 
 @settings(deadline=None, max_examples=80)
 @given(profile=profiles, number=st.integers(0, 49))
 def test_a_decoded_policy_is_a_sound_program_of_the_makespan_it_says(profile, number):
-    instance = cost_arrays(profile)
-    kinds, length, makespan = decoded(instance, number)
-    program = program_of(profile.shape, kinds, length)
+    costs = cost_arrays(profile)
+    rows, makespan = decoded(costs, number)
+    program = program_of(profile.shape, rows)
     check(program)
     assert fits_budget(program, profile)
-    assert evaluate(program, profile).makespan_ns == makespan == timed(instance, kinds, length)
+    assert evaluate(program, profile).makespan_ns == makespan == timed(costs, rows)
 
 
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles)
 def test_built_ins_take_the_same_time_here_as_by_the_evaluator(profile):
-    instance = cost_arrays(profile)
-    _, best = contenders(profile)
+    costs = cost_arrays(profile)
+    _, best = judge(profile, builtin_programs(profile))
     if best is not None:
-        kinds, length = blank(instance)
-        order_of(best.program, kinds, length)
-        assert timed(instance, kinds, length) == best.makespan_ns
+        rows = blank_rows(costs)
+        fill_rows(best.program, rows)
+        assert timed(costs, rows) == best.makespan_ns
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 3))
@@ -76,7 +67,7 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
     ranks = profile.shape.rank_of_stage
     hops = tuple(0.0 if a == b else 0.003 for a, b in pairwise(ranks))
     profile = dataclasses.replace(profile, hop_s=hops)
-    kinds, length, makespan = decoded(cost_arrays(profile), seed)
+    rows, makespan = decoded(cost_arrays(profile), seed)
     costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
@@ -84,7 +75,7 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
         fused_backward_s=profile.fused_backward_s,
     )
     network = Network.uniform(profile.shape.num_ranks, latency_s=0.003)
-    trace = run_program(program_of(profile.shape, kinds, length), costs, network)
+    trace = run_program(program_of(profile.shape, rows), costs, network)
     assert trace.end_ns.max() == makespan
 
 
@@ -92,33 +83,32 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
 @given(profile=profiles, number=st.integers(0, 49), state=st.integers(1, 2**31 - 2))
 def test_annealing_says_the_makespan_of_the_order_it_leaves(profile, number, state):
     """Thousands of changes timed from the middle on end in what timing the whole order gives."""
-    instance = cost_arrays(profile)
-    kinds, length, start = decoded(instance, number)
-    best = anneal.fast(*instance, *tails(instance), 0, 100_000, 5_000_000, state, kinds, length)
-    program = program_of(profile.shape, kinds, length)
+    costs = cost_arrays(profile)
+    rows, start = decoded(costs, number)
+    best = anneal.fast(costs, tails_of(costs), Cooling(0, 100_000, 5_000_000, state), rows)
+    program = program_of(profile.shape, rows)
     check(program)
     assert fits_budget(program, profile)
-    assert bound_of(instance).value_ns <= best <= start
+    assert bound_of(costs).value_ns <= best <= start
     assert evaluate(program, profile).makespan_ns == best
 
 
 @pytest.mark.parametrize("seed", [4, 8, 6, 7])
 def test_compiled_and_interpreted_kernels_agree(seed):
     pytest.importorskip("numba")
-    instance = cost_arrays(random_profile(seed))
+    costs = cost_arrays(random_profile(seed))
     results = []
     for form in ("fast", "function"):
-        run = lambda kernel, *args, form=form: getattr(kernel, form)(*instance, *args)
-        square = (instance.num_stages, instance.num_stages)
-        window, pending = np.zeros(square, dtype=np.int64), np.zeros(instance.num_stages, dtype=np.int64)
-        heads = [np.zeros((instance.num_stages, instance.size), dtype=np.int64) for _ in range(2)]
-        run(limits, window, pending)
-        run(earliest, window, pending, *heads)
-        kinds, length = blank(instance)
-        policy = next(first_policies(instance)).copy()
-        tuned = run(tune, 0, 25, 2_000_000, 77, policy, kinds, length)
-        annealed = run(anneal, *tails(instance), 0, 3_000, 5_000_000, 99, kinds, length)
-        results.append((tuned, annealed, policy, kinds, length, window, pending, *heads))
+        run = lambda kernel, *args, form=form: getattr(kernel, form)(costs, *args)
+        zeros = lambda *shape: np.zeros(shape, dtype=np.int64)
+        limits = MemoryLimits(zeros(costs.num_stages, costs.num_stages), zeros(costs.num_stages))
+        heads = Heads(zeros(costs.num_stages, costs.size), zeros(costs.num_stages, costs.size))
+        run(memory_limits, limits)
+        run(earliest, limits, heads)
+        rows, policy = blank_rows(costs), next(first_policies(costs)).copy()
+        tuned = run(tune, 0, 25, 2_000_000, 77, policy, rows)
+        annealed = run(anneal, tails_of(costs), Cooling(0, 3_000, 5_000_000, 99), rows)
+        results.append((tuned, annealed, policy, *rows, *limits, *heads))
     for compiled, plain in zip(*results, strict=True):
         np.testing.assert_array_equal(compiled, plain)
 
@@ -126,19 +116,19 @@ def test_compiled_and_interpreted_kernels_agree(seed):
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles, number=st.integers(0, 49))
 def test_a_limit_is_met_or_the_order_given_up(profile, number):
-    instance = cost_arrays(profile)
-    kinds, length, makespan = decoded(instance, number)
-    assert timed(instance, kinds, length, limit=makespan) == makespan
-    assert timed(instance, kinds, length, limit=makespan - 1) == UNLIMITED
+    costs = cost_arrays(profile)
+    rows, makespan = decoded(costs, number)
+    assert timed(costs, rows, limit=makespan) == makespan
+    assert timed(costs, rows, limit=makespan - 1) == UNLIMITED
 
 
 def test_an_order_that_waits_for_itself_never_ends():
-    instance = cost_arrays(random_profile(0))
-    kinds, length, _ = decoded(instance, 0)
-    first = kinds[0, : length[0]].copy()
+    costs = cost_arrays(random_profile(0))
+    rows, _ = decoded(costs, 0)
+    first = rows.kinds[0, : rows.length[0]].copy()
     backward = int(np.flatnonzero(first & 3)[0])
-    kinds[0, : backward + 1] = np.roll(first[: backward + 1], 1)  # a backward before every forward
-    assert timed(instance, kinds, length) == UNLIMITED
+    rows.kinds[0, : backward + 1] = np.roll(first[: backward + 1], 1)  # a backward before every forward
+    assert timed(costs, rows) == UNLIMITED
 
 
 @pytest.mark.parametrize(
@@ -154,25 +144,29 @@ def test_an_order_that_waits_for_itself_never_ends():
     ],
 )
 def test_a_rank_is_sound_if_it_keeps_the_order_of_ops_and_its_memory(order, limit, sound):
-    scratch = [np.zeros(1, dtype=np.int64) for _ in range(3)]
-    whole, kept = np.array([2]), np.array([1])
-    assert rank_is_sound.fast(np.array(order), len(order), limit, whole, kept, *scratch) is sound
+    profile = StageCosts.uniform(Shape.loop(1, num_microbatches=len(order)))
+    costs = cost_arrays(dataclasses.replace(profile, budget_bytes=(limit,)))
+    rows = OrderRows(np.array([order]), np.array([len(order)]))
+    peak = row_peak.fast(costs, rows, 0, blank_mark.fast(costs), np.zeros(1, dtype=np.int64))
+    assert (peak < UNLIMITED) is sound
 
 
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles, number=st.integers(0, 49))
-def test_a_replay_without_noise_takes_the_planned_time(profile, number):
-    instance = cost_arrays(profile)
-    kinds, length, makespan = decoded(instance, number)
-    durations = np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)
-    assert replay.fast(instance.size, durations, *instance[2:], kinds, length, 0) == makespan
+def test_priorities_without_noise_or_look_ahead_take_the_planned_time(profile, number):
+    costs = cost_arrays(profile)
+    rows, makespan = decoded(costs, number)
+    durations = np.repeat(costs.times[:, :, None], costs.size, axis=2)
+    order = priorities_of(program_of(profile.shape, rows))
+    assert list_schedule_by_priority.fast(costs, durations, order, 0) == makespan == order_ns(costs, rows)
 
 
 @settings(deadline=None, max_examples=40)
 @given(profile=profiles, number=st.integers(0, 49), ahead=st.integers(1, 30))
 def test_priorities_never_get_stuck(profile, number, ahead):
-    instance = cost_arrays(profile)
-    kinds, length, _ = decoded(instance, number)
-    durations = np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)
-    makespan = replay.fast(instance.size, durations, *instance[2:], kinds, length, ahead)
-    assert bound_of(instance).value_ns <= makespan < np.inf
+    costs = cost_arrays(profile)
+    rows, _ = decoded(costs, number)
+    durations = np.repeat(costs.times[:, :, None], costs.size, axis=2)
+    order = priorities_of(program_of(profile.shape, rows))
+    makespan = list_schedule_by_priority.fast(costs, durations, order, ahead)
+    assert bound_of(costs).value_ns <= makespan < UNLIMITED

@@ -9,11 +9,12 @@ from shared_data import FACTS, missing
 from hops.diagnose.versus import Versus, read_hetero16, versus, versus_report
 from hops.errors import UsageError
 from hops.schedules.base import SCHEDULERS
+from hops.schedules.builtins import search_from_builtins
 from hops.search.anneal import anneal
-from hops.search.search import iterations_for, search, warm_up
+from hops.search.search import iterations_for, warm_up
 from hops.search.starts import tune
-from hops.timing.evaluate import evaluate
 from hops.timing.examples import NamedProfile
+from hops.timing.longest_path import evaluate
 
 needs_facts = pytest.mark.skipif(not FACTS.exists(), reason=missing(FACTS))
 
@@ -26,7 +27,7 @@ def row(ours, theirs):
 def test_planned_times_are_the_evaluators():
     profile = random_profile(4)
     times = versus(NamedProfile(name="tiny", profile=profile), jitter=0.1, budget_s=0.05)
-    searched = search(profile, iterations=iterations_for(0.05, profile))
+    searched = search_from_builtins(profile, iterations=iterations_for(0.05, profile))
     assert times.planned_ms["hops_hetero"] == searched.certificate.makespan_ns / 1e6
     assert times.bound_ms == searched.certificate.bound.value_ns / 1e6
     rival = SCHEDULERS.get("1f1b")()

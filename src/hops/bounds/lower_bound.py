@@ -10,10 +10,11 @@ import numpy as np
 
 from hops.arrays import IntArray
 from hops.bounds.one_machine import deferral, one_machine
-from hops.bounds.release_times import earliest, latest, limits
+from hops.bounds.release_times import Heads, MemoryLimits, earliest, latest, memory_limits
 from hops.bounds.shared_ranks import shared_deferral, tighten
 from hops.errors import DoesNotFitError
 from hops.program.action import Op
+from hops.timing.retiming import Tails
 from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 SHARING_PASSES = 2  # of raising heads and tails where stages share ranks; a third changes next to nothing
@@ -70,78 +71,84 @@ class Bound:
         return makespan_ns / self.value_ns - 1 if self.value_ns else 0.0
 
 
-def lower_bound(profile: StageCosts) -> Bound:
-    """The bound of a profile. Raises DoesNotFitError if one microbatch does not fit into some rank's memory."""
-    return bound_of(cost_arrays(profile))
+def lower_bound(costs: StageCosts) -> Bound:
+    """The bound of stage costs. Raises DoesNotFitError if one microbatch does not fit into some rank's memory."""
+    return bound_of(cost_arrays(costs))
 
 
-def bound_of(instance: CostArrays) -> Bound:
-    """The bound of an instance; see `lower_bound`."""
-    _check_memory(instance)
-    _, pending = _limits(instance)
-    paths = (*_heads(instance), *tails(instance))
-    jackson, trade = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
-    one_machine.fast(*instance, pending, *paths, jackson)
-    deferral.fast(*instance, pending, *paths, trade)
-    if instance.has_chunks:
-        shared_deferral.fast(*instance, pending, *paths, trade)
-    columns = zip(_loads(instance).tolist(), jackson.tolist(), trade.tolist(), strict=True)
+def bound_of(costs: CostArrays) -> Bound:
+    """The same for arrays."""
+    _check_memory(costs)
+    costs = _relaxed(costs)
+    pending, heads, tails = _limits(costs).pending, _heads(costs), tails_of(costs)
+    jackson, trade = (np.zeros(costs.num_ranks, dtype=np.int64) for _ in range(2))
+    one_machine.fast(costs, pending, heads, tails, jackson)
+    deferral.fast(costs, pending, heads, tails, trade)
+    if costs.has_chunks:
+        shared_deferral.fast(costs, pending, heads, tails, trade)
+    columns = zip(_loads(costs).tolist(), jackson.tolist(), trade.tolist(), strict=True)
     return Bound(ranks=tuple(RankBound(load_ns=a, one_machine_ns=b, deferral_ns=c) for a, b, c in columns))
 
 
-def tails(instance: CostArrays) -> tuple[IntArray, IntArray]:
-    """The least time from the end of each forward, and of each I, to the end; shapes (stages, size), last first."""
-    ways = _zeros(instance), _zeros(instance)
-    forward, backward, beside = _costs(instance)
-    for _ in range(1 + SHARING_PASSES * instance.has_chunks):
-        latest.fast(*instance, *_limits(instance), *ways)
-        if instance.has_chunks:
-            tighten.fast(instance.size, instance.rank_of, instance.later, backward, forward, beside, *ways[::-1])
-    return ways
+def tails_of(costs: CostArrays) -> Tails:
+    """The least time from the end of each action to the end of the run."""
+    costs = _relaxed(costs)
+    tails = Tails(_zeros(costs), _zeros(costs))
+    forward, backward, beside = _least_times(costs)
+    for _ in range(1 + SHARING_PASSES * costs.has_chunks):
+        latest.fast(costs, _limits(costs), tails)
+        if costs.has_chunks:
+            tighten.fast(costs, backward, forward, beside, tails.after_backward, tails.after_forward)
+    return tails
 
 
-def _heads(instance: CostArrays) -> tuple[IntArray, IntArray]:
-    heads = _zeros(instance), _zeros(instance)
-    forward, backward, beside = _costs(instance)
-    for _ in range(1 + SHARING_PASSES * instance.has_chunks):
-        earliest.fast(*instance, *_limits(instance), *heads)
-        if instance.has_chunks:
-            tighten.fast(instance.size, instance.rank_of, instance.later, forward, backward, 0 * beside, *heads)
+def _relaxed(costs: CostArrays) -> CostArrays:
+    """W needs at most what F keeps: the terms below count on it, and less memory is taken than is (recomputation)."""
+    return costs._replace(kept=np.minimum(costs.kept, costs.activation))
+
+
+def _heads(costs: CostArrays) -> Heads:
+    heads = Heads(_zeros(costs), _zeros(costs))
+    forward, backward, beside = _least_times(costs)
+    for _ in range(1 + SHARING_PASSES * costs.has_chunks):
+        earliest.fast(costs, _limits(costs), heads)
+        if costs.has_chunks:
+            tighten.fast(costs, forward, backward, 0 * beside, heads.forward, heads.backward)
     return heads
 
 
-def _costs(instance: CostArrays) -> tuple[IntArray, IntArray, IntArray]:
+def _least_times(costs: CostArrays) -> tuple[IntArray, IntArray, IntArray]:
     """Per stage: the least time of a forward, of a backward's part that sends, and what a backward costs beside."""
-    times = instance.times
+    times = costs.times
     backward = np.minimum(times[:, Op.B], times[:, Op.I])
     whole = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
     return times[:, Op.F].copy(), backward, whole - backward
 
 
-def _limits(instance: CostArrays) -> tuple[IntArray, IntArray]:
-    window = np.empty((instance.num_stages, instance.num_stages), dtype=np.int64)
-    pending = np.empty(instance.num_stages, dtype=np.int64)
-    limits.fast(*instance, window, pending)
-    return window, pending
+def _limits(costs: CostArrays) -> MemoryLimits:
+    square = (costs.num_stages, costs.num_stages)
+    limits = MemoryLimits(np.empty(square, dtype=np.int64), np.empty(square[0], dtype=np.int64))
+    memory_limits.fast(costs, limits)
+    return limits
 
 
-def _zeros(instance: CostArrays) -> IntArray:
-    return np.zeros((instance.num_stages, instance.size), dtype=np.int64)
+def _zeros(costs: CostArrays) -> IntArray:
+    return np.zeros((costs.num_stages, costs.size), dtype=np.int64)
 
 
-def _loads(instance: CostArrays) -> IntArray:
-    times = instance.times
+def _loads(costs: CostArrays) -> IntArray:
+    times = costs.times
     backward = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
-    loads = np.zeros(instance.num_ranks, dtype=np.int64)
-    np.add.at(loads, instance.rank_of, instance.size * (times[:, Op.F] + backward))
+    loads = np.zeros(costs.num_ranks, dtype=np.int64)
+    np.add.at(loads, costs.rank_of, costs.size * (times[:, Op.F] + backward))
     return loads
 
 
-def _check_memory(instance: CostArrays) -> None:
-    needed = np.zeros(instance.num_ranks, dtype=np.int64)
-    np.add.at(needed, instance.rank_of, instance.activation)
-    for rank in np.flatnonzero(needed > instance.budget).tolist():
+def _check_memory(costs: CostArrays) -> None:
+    needed = np.zeros(costs.num_ranks, dtype=np.int64)
+    np.add.at(needed, costs.rank_of, costs.activation)
+    for rank in np.flatnonzero(needed > costs.budget).tolist():
         raise DoesNotFitError(
-            f"no program fits: rank {rank} has {instance.budget[rank]} bytes for activations, "
+            f"no program fits: rank {rank} has {costs.budget[rank]} bytes for activations, "
             f"but one microbatch needs {needed[rank]}"
         )

@@ -1,38 +1,26 @@
 """What one rank's actions, with their heads and tails, say about the makespan."""
 
-# ruff: noqa: ARG001 (every kernel takes the CostArrays)
-
 import numpy as np
 
 from hops.arrays import IntArray
-from hops.bounds.release_times import LONG, NEVER
+from hops.bounds.release_times import LONG, NEVER, Heads
 from hops.compiled import kernel
+from hops.timing.retiming import Tails
+from hops.timing.stage_costs import CostArrays
 
 NONE = -1
 
 
 @kernel
-def one_machine(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    pending: IntArray,
-    forward: IntArray,
-    backward: IntArray,
-    after_forward: IntArray,
-    after_backward: IntArray,
-    bound: IntArray,
-) -> None:
+def one_machine(costs: CostArrays, pending: IntArray, heads: Heads, tails: Tails, bound: IntArray) -> None:
     """Fill the preemptive one-machine bound of each rank: always run what has the longest tail (Jackson 1955).
 
     A backward is two jobs, I and what it costs beside (W, or the rest of B). The jobs of one stage and kind come in the
     order of both heads and tails, so that each such class has one candidate at any time.
     """
+    size, times, rank_of, later = costs.size, costs.times, costs.rank_of, costs.later
+    memory, forward, backward, after_forward = costs.budget, heads.forward, heads.backward, tails.after_forward
+    after_backward = tails.after_backward
     stages = len(rank_of)
     for rank in range(len(memory)):
         done = np.zeros((stages, 3), dtype=np.int64)
@@ -91,27 +79,15 @@ def one_machine(
 
 
 @kernel
-def deferral(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    pending: IntArray,
-    forward: IntArray,
-    backward: IntArray,
-    after_forward: IntArray,
-    after_backward: IntArray,
-    bound: IntArray,
-) -> None:
+def deferral(costs: CostArrays, pending: IntArray, heads: Heads, tails: Tails, bound: IntArray) -> None:
     """Fill, for each rank of one stage, the least makespan over all numbers k of W put off past its last backward.
 
     The last backward ends no earlier than the rank's work without those W allows; then the k W and the way of the last
     gradient to stage 0 run side by side. Each of the k was split, which costs I + W - B more work.
     """
+    size, times, hop, rank_of = costs.size, costs.times, costs.hop, costs.rank_of
+    later, memory, forward, backward = costs.later, costs.budget, heads.forward, heads.backward
+    after_backward = tails.after_backward
     chunked = [False] * len(memory)
     for s in range(len(rank_of)):
         if later[s] >= 0:

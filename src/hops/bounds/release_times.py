@@ -5,29 +5,38 @@ forward waits for the backwards that make room for it. In the code, d is what a 
 cheaper of B and I + W counted.
 """
 
-# ruff: noqa: ARG001 (every kernel takes the CostArrays)
+from typing import NamedTuple
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
+from hops.timing.retiming import Tails
+from hops.timing.stage_costs import CostArrays
 
 NEVER = -(1 << 60)
 LONG = 1 << 60
 
 
+class MemoryLimits(NamedTuple):
+    """What memory forces on every stage, counted in microbatches; see `memory_limits`.
+
+    Attributes:
+        window: shape (stages, stages); pending: shape (stages,). Both at most `size`, which means no limit.
+    """
+
+    window: IntArray
+    pending: IntArray
+
+
+class Heads(NamedTuple):
+    """The earliest start (ns) of the j-th forward, and of the j-th B or I, of each stage; shapes (stages, size)."""
+
+    forward: IntArray
+    backward: IntArray
+
+
 @kernel
-def limits(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    window: IntArray,
-    pending: IntArray,
-) -> None:
-    """What memory forces on every stage, counted.
+def memory_limits(costs: CostArrays, out: MemoryLimits) -> None:
+    """Fill in what memory forces on every stage.
 
     `window[s, u]`, for stages s <= u of one rank: forward j of s starts only after backward j - window of u has ended,
     because the microbatches in between sit in s and in the rank's stages before it, while the oldest of them needs room
@@ -35,6 +44,8 @@ def limits(
     own microbatch sits in the stages in between. `pending[s]`: W j of s ends before backward j + pending, and forward
     j + pending, of s start. Both at most `size`, which means no limit.
     """
+    size, rank_of, later, activation = costs.size, costs.rank_of, costs.later, costs.activation
+    kept, memory, window, pending = costs.kept, costs.budget, out.window, out.pending
     stages = len(rank_of)
     held = [0] * stages  # by one microbatch, in the stage and those before it on the rank
     window[:] = size
@@ -55,26 +66,16 @@ def limits(
 
 
 @kernel
-def earliest(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    window: IntArray,
-    pending: IntArray,
-    forward: IntArray,
-    backward: IntArray,
-) -> None:
+def earliest(costs: CostArrays, limits: MemoryLimits, heads: Heads) -> None:
     """Raise the earliest starts of the j-th forward and the j-th backward of each stage; shapes (stages, size).
 
     A stage's own work enters through anchors: from an action that can't start before time h, the rank has at least the
     later actions of the stage to do. `anchor` keeps the best h less the work of the actions before; `anchor_w` is the
     same with the W of those backwards.
     """
+    size, times, hop, rank_of = costs.size, costs.times, costs.hop, costs.rank_of
+    later, activation, kept, memory = costs.later, costs.activation, costs.kept, costs.budget
+    window, pending, forward, backward = limits.window, limits.pending, heads.forward, heads.backward
     stages = len(rank_of)
     anchor = [NEVER] * stages
     anchor_w = [NEVER] * stages
@@ -157,24 +158,14 @@ def earliest(
 
 
 @kernel
-def latest(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    window: IntArray,
-    pending: IntArray,
-    after_forward: IntArray,
-    after_backward: IntArray,
-) -> None:
+def latest(costs: CostArrays, limits: MemoryLimits, tails: Tails) -> None:
     """Raise the least time from the end of the j-th last forward, and of the I of the j-th last backward, to the end.
 
     The same as `earliest` with time running backwards: backwards come first there, then forwards.
     """
+    size, times, hop, rank_of = costs.size, costs.times, costs.hop, costs.rank_of
+    later, window, pending, after_forward = costs.later, limits.window, limits.pending, tails.after_forward
+    after_backward = tails.after_backward
     stages = len(rank_of)
     anchor = [NEVER] * stages
     anchor_w = [NEVER] * stages

@@ -1,19 +1,17 @@
 """Tightens heads, or tails, where several stages share a rank: all of them must pass through the one machine."""
 
-# ruff: noqa: ARG001 (every kernel takes the CostArrays)
-
 import numpy as np
 
 from hops.arrays import IntArray
-from hops.bounds.release_times import LONG, NEVER
+from hops.bounds.release_times import LONG, NEVER, Heads
 from hops.compiled import kernel
+from hops.timing.retiming import Tails
+from hops.timing.stage_costs import CostArrays
 
 
 @kernel
 def tighten(
-    size: int,
-    rank_of: IntArray,
-    later: IntArray,
+    costs: CostArrays,
     down_time: IntArray,
     up_time: IntArray,
     before: IntArray,
@@ -27,6 +25,7 @@ def tighten(
     any of these can (an anchor), plus the work of those that start no earlier than the anchor. `before` is work that
     must precede a stage's down on its rank but may be done at any time from 0 (with time reversed: W).
     """
+    size, rank_of, later = costs.size, costs.rank_of, costs.later
     stages = len(rank_of)
     best = np.empty((2, stages), dtype=np.int64)  # per target: an anchor's head less the work before it
     old_down, old_up = down.copy(), up.copy()
@@ -103,27 +102,15 @@ def earlier(heads: IntArray, head: int) -> int:
 
 
 @kernel
-def shared_deferral(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    pending: IntArray,
-    forward: IntArray,
-    backward: IntArray,
-    after_forward: IntArray,
-    after_backward: IntArray,
-    bound: IntArray,
-) -> None:
+def shared_deferral(costs: CostArrays, pending: IntArray, heads: Heads, tails: Tails, bound: IntArray) -> None:
     """Fill, for each rank of several stages, what `deferral` says for ranks of one; here in time instead of counts.
 
     Putting off W that a fused backward would have taken `delay` for, by the cheapest stage's exchange, costs a share of
     `delay` in more work; `delay` and that cost then run beside the way of the last gradient to stage 0.
     """
+    size, times, hop, rank_of = costs.size, costs.times, costs.hop, costs.rank_of
+    later, memory, forward, backward = costs.later, costs.budget, heads.forward, heads.backward
+    after_backward = tails.after_backward
     anchors = np.empty(2 * size * len(rank_of), dtype=np.int64)
     removable = np.empty(2 * size * len(rank_of), dtype=np.int64)
     seen = np.zeros(len(memory), dtype=np.int64)

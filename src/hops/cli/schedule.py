@@ -34,8 +34,8 @@ def search(
     import json
 
     from hops.cli.console import show
+    from hops.schedules.builtins import search_from_builtins
     from hops.search.search import iterations_for, search_report, warm_up
-    from hops.search.search import search as search_program
     from hops.timing.examples import read_profiles
 
     seconds = parse_budget(budget)
@@ -45,7 +45,7 @@ def search(
     for each in named:
         started = time.perf_counter()
         iterations = iterations_for(seconds, each.profile)
-        result = search_program(each.profile, iterations=iterations, seed=seed)
+        result = search_from_builtins(each.profile, iterations=iterations, seed=seed)
         report = search_report(each.name, result, (time.perf_counter() - started) * 1e3)
         if as_json:
             typer.echo(json.dumps(report, allow_nan=False))
@@ -122,7 +122,7 @@ def show_schedule(
     from shutil import get_terminal_size
 
     from hops.report.schedule import grid
-    from hops.timing.evaluate import evaluate
+    from hops.timing.longest_path import evaluate
     from hops.timing.stage_costs import StageCosts
 
     program = named_program(name, ranks, microbatches, parameters or [])
@@ -141,7 +141,7 @@ def check(
     """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
     from hops.cli.console import show_json
     from hops.program.lowering import load_program
-    from hops.timing.evaluate import evaluate
+    from hops.timing.longest_path import evaluate
     from hops.timing.stage_costs import StageCosts
 
     program = load_program(path)

@@ -11,7 +11,7 @@ from hops.program.action import ACTION_OPS, Op
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
-from hops.schedules.builtins import CHOOSERS
+from hops.schedules.builtins import CHOOSERS, KEPT_TO_COMPARE
 from hops.schedules.interleaved_1f1b import Interleaved1F1B
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
@@ -86,7 +86,7 @@ def _programs(shape: Shape, profile: StageCosts) -> Iterator[tuple[str, Program]
 
 def _comparable() -> list[str]:
     """Names of schedules whose programs are their own."""
-    return [name for name in SCHEDULERS.names() if name not in CHOOSERS]
+    return [name for name in SCHEDULERS.names() if name not in (*CHOOSERS, *KEPT_TO_COMPARE)]
 
 
 def _variants(name: str, shape: Shape) -> Iterator[Scheduler]:

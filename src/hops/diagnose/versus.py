@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from hops.arrays import IntArray
 from hops.decode.decode import read
 from hops.decode.quantities import Count, Number, Several
-from hops.distributions import FloatArray, generator
+from hops.distributions import generator
 from hops.errors import UsageError
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.search.anneal import order_of
-from hops.search.robust import SHORTEST
-from hops.search.search import iterations_for, search
+from hops.schedules.builtins import search_from_builtins
+from hops.search.robust import SHORTEST, mean_ns
+from hops.search.search import iterations_for
 from hops.timing.examples import NamedProfile, profile_from_json
 from hops.timing.memory_peaks import fits_budget
-from hops.timing.replay import replay
 from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 HETERO16 = Path(__file__).parent / "hetero16.json"
@@ -97,17 +97,17 @@ def _hetero_profile(path: Path, name: str, times: HeteroTimes, fused_is_sum: boo
 def versus(named: NamedProfile, *, jitter: float, budget_s: float, seeds: Sequence[int] = SEEDS) -> Versus:
     """Search one pipeline, build the rivals, and time all of them as planned and under the same noise."""
     profile = named.profile
-    result = search(profile, iterations=iterations_for(budget_s, profile))
+    result = search_from_builtins(profile, iterations=iterations_for(budget_s, profile))
     programs: dict[str, Program | None] = {name: _rival(name, profile) for name in RIVALS}
     programs[SEARCHED] = result.program
-    instance = cost_arrays(profile)
-    planned = [np.repeat(instance.times[:, :, None], instance.size, axis=2).astype(np.float64)]
-    noisy = [*_noise(instance, jitter, seeds)]
+    costs = cost_arrays(profile)
+    planned = [np.repeat(costs.times[:, :, None], costs.size, axis=2)]
+    noisy = [*_noise(costs, jitter, seeds)]
     return Versus(
         name=named.name,
         bound_ms=result.certificate.bound.value_ns / NS_PER_MS,
-        planned_ms={name: _mean_ms(instance, program, planned) for name, program in programs.items()},
-        jittered_ms={name: _mean_ms(instance, program, noisy) for name, program in programs.items()},
+        planned_ms={name: _mean_ms(costs, program, planned) for name, program in programs.items()},
+        jittered_ms={name: _mean_ms(costs, program, noisy) for name, program in programs.items()},
     )
 
 
@@ -144,19 +144,13 @@ def _rival(name: str, profile: StageCosts) -> Program | None:
     return scheduler.program if fits_budget(scheduler.program, profile) else None
 
 
-def _noise(instance: CostArrays, jitter: float, seeds: Sequence[int]) -> Iterator[FloatArray]:
+def _noise(costs: CostArrays, jitter: float, seeds: Sequence[int]) -> Iterator[IntArray]:
+    """Whole nanoseconds, shape (stages, 4, microbatches)."""
     for seed in seeds:
-        shape = (*instance.times.shape, instance.size)
+        shape = (*costs.times.shape, costs.size)
         factors = np.maximum(SHORTEST, 1 + jitter * generator(seed, "hetero16").standard_normal(shape))
-        durations: FloatArray = instance.times[:, :, None].astype(np.float64) * factors
-        yield durations
+        yield np.rint(costs.times[:, :, None] * factors).astype(np.int64)
 
 
-def _mean_ms(instance: CostArrays, program: Program | None, draws: Sequence[FloatArray]) -> float | None:
-    if program is None:
-        return None
-    kinds = np.zeros((instance.num_ranks, instance.longest_rank), dtype=np.int64)
-    length = np.zeros(instance.num_ranks, dtype=np.int64)
-    order_of(program, kinds, length)
-    rest = instance[2:]
-    return float(np.mean([replay.fast(instance.size, draw, *rest, kinds, length, 0) for draw in draws])) / NS_PER_MS
+def _mean_ms(costs: CostArrays, program: Program | None, draws: Sequence[IntArray]) -> float | None:
+    return None if program is None else mean_ns(costs, program, draws) / NS_PER_MS

@@ -144,7 +144,8 @@ def family_of(schedule: ScheduleChoice) -> ScheduleFamily:
     return _FAMILIES[schedule.name] if known else ScheduleFamily.ANY
 
 
-NOT_TRIED = ("program", "zb_or_1f1b", "hops_hetero_adaptive")  # a file of one's own; choosers among what is tried
+# A file of one's own; choosers among what is tried; what is here to compare with.
+NOT_TRIED = ("program", "zb_or_1f1b", "zero_bubble_paper", "hops_hetero_adaptive")
 SHORT_SEARCH_MS = 40.0  # enough to tell which layouts are worth a long search
 SEARCHING = "budget_ms"  # the parameter of schedules that search, and so take their time on every layout
 

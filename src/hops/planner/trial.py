@@ -16,7 +16,7 @@ from hops.schedules.base import StaticScheduler
 from hops.spec.open import OpenSpec
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.units import NS_PER_S
 
 BUILD_S = 3e-3  # building a closed spec, plus the following per pair of ranks

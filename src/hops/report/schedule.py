@@ -7,7 +7,7 @@ import numpy as np
 from hops.program.action import Action
 from hops.program.program import Program
 from hops.program.text import order_grid
-from hops.timing.evaluate import Evaluation
+from hops.timing.longest_path import Evaluation
 
 NS_PER_MS = 1e6
 IDLE = "."

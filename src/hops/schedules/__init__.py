@@ -1,14 +1,16 @@
 """Schedules: which action a rank runs next, fixed before the run (programs) or decided during it (policies)."""
 
-from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.program.policy import View
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
 from hops.schedules.dualpipe_v import DualPipeV
 from hops.schedules.hops_hetero import HopsHetero, HopsHeteroAdaptive
 from hops.schedules.interleaved_1f1b import Interleaved1F1B
 from hops.schedules.plain import FromFile, GPipe, OneFOneB
 from hops.schedules.zb_h import ZBH1, ZBH2
 from hops.schedules.zb_or_1f1b import ZBOr1F1B
-from hops.schedules.zb_v import ZBV, VHalf
+from hops.schedules.zb_v import ZBV, VHalf, VMin
 from hops.schedules.zero_bubble import ZeroBubble
+from hops.schedules.zero_bubble_paper import ZeroBubblePaper
 
 __all__ = [
     "SCHEDULERS",
@@ -25,7 +27,9 @@ __all__ = [
     "Scheduler",
     "StaticScheduler",
     "VHalf",
+    "VMin",
     "View",
     "ZBOr1F1B",
     "ZeroBubble",
+    "ZeroBubblePaper",
 ]

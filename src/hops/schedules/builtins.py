@@ -1,69 +1,49 @@
-"""What every built-in schedule makes of a profile, under its memory limits."""
+"""What every built-in schedule makes of stage costs: the incumbents that a search has to beat."""
 
-from dataclasses import dataclass
-
-from hops.errors import ProgramError, UsageError
+from hops.errors import UsageError
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
-from hops.timing.evaluate import evaluate
-from hops.timing.memory_peaks import fits_budget
+from hops.search.search import Result, search
 from hops.timing.stage_costs import StageCosts
 
-CHOOSERS = ("hops_hetero", "hops_hetero_adaptive", "zb_or_1f1b")  # they choose among the others
+CHOOSERS = ("hops_hetero", "hops_hetero_adaptive")  # they choose among the others
+KEPT_TO_COMPARE = ("zb_or_1f1b", "zero_bubble_paper")  # others do the same better
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contender:
-    """A built-in's program and its makespan by `evaluate`."""
+def builtin_programs(costs: StageCosts) -> dict[str, Program | None]:
+    """The program of every built-in for one placement; None if not even one microbatch as it would run them fits.
 
-    name: str
-    program: Program
-    makespan_ns: int
-
-
-def contenders(profile: StageCosts) -> tuple[dict[str, int | None], Contender | None]:
-    """The makespan (ns) of every built-in for one placement, and the best.
-
-    None stands for one that breaks the memory limits or deadlocks. Built-ins that need another placement, or other
-    numbers of ranks and microbatches, are left out.
+    Built-ins that need another placement, or other numbers of ranks and microbatches, are left out.
     """
-    makespans: dict[str, int | None] = {}
-    best: Contender | None = None
+    programs: dict[str, Program | None] = {}
     for name in SCHEDULERS.names():
-        if name in CHOOSERS:
+        if name in (*CHOOSERS, *KEPT_TO_COMPARE):
             continue
-        scheduler = _suited(SCHEDULERS.get(name), profile)
-        if scheduler is None:
-            continue
-        makespans[name] = None
-        program = _built(scheduler, profile)
-        if program is None or not fits_budget(program, profile):
-            continue
-        try:
-            makespan_ns = evaluate(program, profile).makespan_ns
-        except ProgramError:  # some greedy orders deadlock on stages that differ much
-            continue
-        makespans[name] = makespan_ns
-        if best is None or makespan_ns < best.makespan_ns:
-            best = Contender(name=name, program=program, makespan_ns=makespan_ns)
-    return makespans, best
+        scheduler = _suited(SCHEDULERS.get(name), costs)
+        if scheduler is not None:
+            programs[name] = _built(scheduler, costs)
+    return programs
 
 
-def _suited(family: type[Scheduler], profile: StageCosts) -> StaticScheduler | None:
+def search_from_builtins(costs: StageCosts, *, iterations: int, seed: int = 0) -> Result:
+    """The search with the built-ins of the placement as incumbents; see `hops.search.search`."""
+    return search(costs, builtin_programs(costs), iterations=iterations, seed=seed)
+
+
+def _suited(family: type[Scheduler], costs: StageCosts) -> StaticScheduler | None:
     scheduler = family()
     if not isinstance(scheduler, StaticScheduler):
         return None
     try:
-        shape = scheduler.shape(profile.shape.num_ranks, profile.shape.num_microbatches)
+        shape = scheduler.shape(costs.shape.num_ranks, costs.shape.num_microbatches)
     except UsageError:
         return None
-    return scheduler if shape == profile.shape else None
+    return scheduler if shape == costs.shape else None
 
 
-def _built(scheduler: StaticScheduler, profile: StageCosts) -> Program | None:
-    """None if it refuses: not even one microbatch as it would run them fits."""
+def _built(scheduler: StaticScheduler, costs: StageCosts) -> Program | None:
     try:
-        scheduler.configure(profile)
+        scheduler.configure(costs)
     except UsageError:
         return None
     return scheduler.program

@@ -2,16 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from hops.errors import UsageError
 from hops.program.action import Action, Op
 from hops.program.builders import at_least
+from hops.program.policy import View
 from hops.program.program import Program
 from hops.program.shape import Shape
-from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
-from hops.schedules.builtins import contenders
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
+from hops.schedules.builtins import builtin_programs
 from hops.search.robust import LOOK_AHEADS, Noise, RobustChoice, choose
-from hops.search.search import Result, iterations_for, search
+from hops.search.search import Result, iterations_for, judge, search
 from hops.timing.stage_costs import StageCosts
 
 PLACEMENTS = ("loop", "v")
@@ -56,6 +60,7 @@ class HopsHetero(StaticScheduler):
         self.placement = placement
         self.noise = Noise(jitter=jitter, profile_error=profile_error)
         self._result: Result | None = None
+        self._builtins: dict[str, Program | None] = {}
 
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         if self.placement == "v":
@@ -73,23 +78,38 @@ class HopsHetero(StaticScheduler):
         iterations = self.iterations
         if iterations is None:
             iterations = iterations_for(self.budget_ms / 1e3, profile)
-        self._result = search(profile, iterations=iterations, seed=self.seed)
+        self._builtins = builtin_programs(profile)
+        self._result = search(profile, self._builtins, iterations=iterations, seed=self.seed)
         if self.noise.is_none:
             return self._result.program
-        return self.choose(profile, look_aheads=(0,)).program
+        return self.choose(profile, look_aheads=(0,), with_pairs=True).program
 
-    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...]) -> RobustChoice:
-        """What is best on average under the expected noise; see `hops.schedule.search.choose`."""
-        _, builtin = contenders(profile)
-        plan = self.result.program
+    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...], with_pairs: bool) -> RobustChoice:
+        """What is best on average under the expected noise; see `hops.search.robust`.
+
+        Args:
+            profile: that of `build`.
+            look_aheads: with which the plan may serve as priorities.
+            with_pairs: whether pairs run as such, or as two actions.
+        """
+        plan, programs = self.result.program, self._builtins
+        if not with_pairs:
+            plan = _unpaired(plan)
+            programs = {name: program and _unpaired(program) for name, program in programs.items()}
+        _, builtin = judge(profile, programs)
         return choose(profile, plan, builtin, self.noise, seed=self.seed, look_aheads=look_aheads)
+
+
+def _unpaired(program: Program) -> Program:
+    return replace(program, step=np.arange(program.num_actions))
 
 
 @SCHEDULERS.register("hops_hetero_adaptive")
 class HopsHeteroAdaptive(Scheduler):
     """Runs `hops_hetero`'s plan, that plan as priorities, or a built-in: what simulation finds best under the noise.
 
-    As priorities: an idle rank runs the first action that is ready among its next few.
+    As priorities: an idle rank runs the first action that is ready among its next few. Actions run one by one: pairs
+    count, and run, as two.
 
     Args:
         jitter: expected noise per action, as a fraction of its time.
@@ -131,7 +151,11 @@ class HopsHeteroAdaptive(Scheduler):
     def configure(self, profile: StageCosts) -> None:
         self.profile = profile
         self.planner.configure(profile)
-        self._choice = self.planner.choose(profile, look_aheads=LOOK_AHEADS)
+        # Where W needs more than F keeps, an action out of turn could leave no room for the one whose turn it is.
+        grows = any(
+            kept > whole for whole, kept in zip(profile.activation_bytes, profile.kept_for_weight_bytes, strict=True)
+        )
+        self._choice = self.planner.choose(profile, look_aheads=(0,) if grows else LOOK_AHEADS, with_pairs=False)
         # per (iteration, rank): what is still to run, and bytes held
         self._open: defaultdict[tuple[int, int], list[Action]] = defaultdict(list)
         self._held: defaultdict[tuple[int, int], int] = defaultdict(int)

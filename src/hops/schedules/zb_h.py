@@ -18,10 +18,11 @@ class ZBH1(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         shape = profile.shape
-        return counted(shape, [_h1(stage, shape) for stage in range(shape.num_stages)])
+        return counted(shape, [zb_h1_order(stage, shape) for stage in range(shape.num_stages)])
 
 
-def _h1(stage: int, shape: Shape) -> IntArray:
+def zb_h1_order(stage: int, shape: Shape) -> IntArray:
+    """The kinds of a stage in order."""
     size = shape.num_microbatches
     f, i, w = (kind_of(stage, op) for op in (Op.F, Op.I, Op.W))
     warmup, late = min(shape.num_stages - 1 - stage, size), min(stage, size)
@@ -37,10 +38,11 @@ class ZBH2(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         shape = profile.shape
-        return counted(shape, [_h2(stage, shape) for stage in range(shape.num_stages)])
+        return counted(shape, [zb_h2_order(stage, shape) for stage in range(shape.num_stages)])
 
 
-def _h2(stage: int, shape: Shape) -> IntArray:
+def zb_h2_order(stage: int, shape: Shape) -> IntArray:
+    """The kinds of a stage in order."""
     size = shape.num_microbatches
     f, i, w = (kind_of(stage, op) for op in (Op.F, Op.I, Op.W))
     warmup, late = min(2 * (shape.num_stages - stage) - 1, size), min(2 * stage, size)

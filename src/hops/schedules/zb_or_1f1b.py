@@ -6,16 +6,16 @@ When it errs, see docs/explanation/hops-hetero.md: it chooses for the whole run 
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.schedules.plain import OneFOneB
-from hops.schedules.zero_bubble import ZeroBubble
+from hops.schedules.zero_bubble_paper import ZeroBubblePaper
 from hops.timing.stage_costs import StageCosts
 
 
 @SCHEDULERS.register("zb_or_1f1b")
 class ZBOr1F1B(StaticScheduler):
-    """Zero bubble if the slowest stage would have to wait for stages after it, else 1F1B; see `wait_s`."""
+    """Documents the original HOPS, to compare with: the paper's zero bubble or 1F1B for the whole run."""
 
     def build(self, profile: StageCosts) -> Program:
-        chosen = ZeroBubble() if wait_s(profile) > 0 else OneFOneB()
+        chosen = ZeroBubblePaper() if wait_s(profile) > 0 else OneFOneB()
         chosen.configure(profile)
         return chosen.program
 

@@ -1,19 +1,24 @@
-"""ZB-V: two stages per rank, down and up the ranks: few bubbles in 1F1B's memory (arXiv 2401.10241, 2405.15362).
+"""ZB-V, V-Half and V-Min: two stages per rank, down and up the ranks, all backwards split (arXiv 2405.15362).
 
 The paper repeats a building block every six units of time (F = I = W = 1), then moves actions to earlier places. Here
-the building block gives every action its nominal time, and each rank, unit by unit, runs the nominally first action
-that can run and that memory allows, or else a weight backward.
+the block of V-Half gives every action its nominal time, and each rank runs the nominally first action that can run and
+that memory allows.
 """
 
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
 from hops.arrays import IntArray
-from hops.program.action import Action, Op
+from hops.program.action import NUM_OPS, Op
 from hops.program.builders import counted, first_microbatches, kind_of, repeated
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
-from hops.timing.stage_costs import StageCosts
-
-DOWN, UP = 0, 1  # chunks: on the way down the ranks, and up again
+from hops.timing.list_schedule import list_schedule_by_pattern
+from hops.timing.order_rows import blank_rows, program_of
+from hops.timing.stage_costs import UNLIMITED, StageCosts, cost_arrays
 
 
 @SCHEDULERS.register("zb_v")
@@ -55,108 +60,111 @@ def _order(shape: Shape, rank: int, size: int) -> IntArray:
 
 
 PERIOD = 6  # units of time that a rank works on one microbatch
-NEVER = 1 << 60
-Turn = tuple[int, Op]  # (stage, op)
+UNIT = 1 << 20  # of memory: what one stage's activation takes, or what W needs where that is more
 
 
 @SCHEDULERS.register("v_half")
 class VHalf(StaticScheduler):
-    """Keeps at most p/2 + 1 microbatches' activations per rank, where 1F1B keeps p."""
+    """Keeps at most p/2 + 1 microbatches' activations per rank, whatever part of them W needs, where 1F1B keeps p.
+
+    Of two building blocks the one with the shorter iteration for F = I = W = 1: the paper's, and one whose forwards up
+    and backwards up move by 2 units per rank, and down by 1.
+    """
 
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         return Shape.v(num_ranks, num_microbatches=num_microbatches)
 
     def build(self, profile: StageCosts) -> Program:
         shape = profile.shape
-        ends: dict[Turn, list[int]] = {
-            (stage, op): [NEVER] * shape.num_microbatches for stage in range(shape.num_stages) for op in (Op.F, Op.I)
-        }
-        ranks = [_Rank(shape, rank, ends) for rank in range(shape.num_ranks)]
-        left = ranks
-        now = 0
-        while left:
-            for rank in left:
-                rank.run_one(now)
-            now += 1
-            left = [rank for rank in left if len(rank.actions) < rank.total]
-        return Program.of(shape, [rank.actions for rank in ranks])
+        costs = cost_arrays(_in_units(profile, chunks=shape.num_ranks + 2))
+        best, chosen = UNLIMITED, blank_rows(costs)
+        for nominal in (_uneven_block(shape.num_ranks), _half_block(shape.num_ranks)):
+            rows = blank_rows(costs)
+            makespan = list_schedule_by_pattern.fast(costs, nominal, PERIOD, rows)
+            if makespan < best:
+                best, chosen = makespan, rows
+        assert best < UNLIMITED, "a block leaves room for every microbatch that has begun"
+        return program_of(shape, chosen)
 
 
-def _nominal(num_ranks: int, rank: int) -> tuple[int, int, int, int]:
-    """Nominal times of microbatch 0: F down, F up, I down again (on the stage of F up), I up again.
+@SCHEDULERS.register("v_min")
+class VMin(StaticScheduler):
+    """Keeps at most (p + 4) // 3 microbatches' activations per rank, whatever part of them W needs.
 
-    Forwards move one rank down in 1 unit and up in 2, and so do backwards, which halves what ZB-V's 3 and 3 keep.
+    The paper's building block as it is: every rank repeats it, and puts its W, oldest first, into the units of time
+    that the block leaves free.
     """
-    below = num_ranks - 1 - rank
-    turn = num_ranks + 1
-    back = turn + 2 * (num_ranks - 1) + 2
-    home = back + num_ranks + 3
-    return rank, turn + 2 * below, back + rank, home + 2 * below
+
+    def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
+        return Shape.v(num_ranks, num_microbatches=num_microbatches)
+
+    def build(self, profile: StageCosts) -> Program:
+        shape = profile.shape
+        block = _min_block(shape.num_ranks)
+        return counted(shape, [_repeated_block(shape, rank, block) for rank in range(shape.num_ranks)])
 
 
-class _Rank:
-    """One rank's list as it grows. Memory is counted in half activations of one stage: F takes 2, I and W free 1."""
+def _in_units(profile: StageCosts, *, chunks: int) -> StageCosts:
+    """F = I = W = 1, activations counted in UNIT, and room for so many of them on each rank."""
+    shape = profile.shape
+    sizes = zip(profile.activation_bytes, profile.kept_for_weight_bytes, strict=True)
+    shares = [kept / max(whole, kept) if max(whole, kept) else 0.5 for whole, kept in sizes]
+    return replace(
+        StageCosts.uniform(shape, f=1e-9, i=1e-9, w=1e-9),
+        activation_bytes=(UNIT,) * shape.num_stages,
+        kept_for_weight_bytes=tuple(ceil(share * UNIT) for share in shares),
+        budget_bytes=(chunks * UNIT,) * shape.num_ranks,
+    )
 
-    def __init__(self, shape: Shape, rank: int, ends: dict[Turn, list[int]]) -> None:
-        down, up = shape.stages_of(rank)
-        turns: tuple[Turn, ...] = ((down, Op.F), (up, Op.F), (up, Op.I), (down, Op.I))
-        last = shape.num_stages - 1
-        at_once = [0] * shape.num_microbatches
-        self.total = 6 * shape.num_microbatches
-        self.actions: list[Action] = []
-        self._size = shape.num_microbatches
-        self._nominal = _nominal(shape.num_ranks, rank)
-        self._queues = [[Action(stage, op, number) for number in range(self._size)] for stage, op in turns]
-        self._weights = {stage: [Action(stage, Op.W, number) for number in range(self._size)] for stage in (down, up)}
-        self._ends = [ends[turn] for turn in turns]
-        self._inputs = [
-            at_once if down == 0 else ends[down - 1, Op.F],
-            ends[up - 1, Op.F],
-            ends[up, Op.F] if up == last else ends[up + 1, Op.I],
-            ends[down + 1, Op.I],
-        ]
-        self._next = [0, 0, 0, 0]
-        self._put_off: list[Action] = []
-        self._weights_done = 0
-        self._held = 0
-        self._limit = 2 * shape.num_ranks + 4
 
-    def run_one(self, now: int) -> None:
-        """Run what is to start at this unit of time, if anything."""
-        turn = self._choose(now)
-        if turn >= 0:
-            self._run(turn, now)
-        elif self._weights_done < len(self._put_off):
-            self.actions.append(self._put_off[self._weights_done])
-            self._weights_done += 1
-            self._held -= 1
+# A building block gives microbatch 0 its nominal times in units: of F (row 0) and I (row 1) on every stage of the V.
 
-    def _choose(self, now: int) -> int:
-        """The turn with the nominally first action that could start; -1 if there is none."""
-        best, best_time = -1, NEVER
-        for turn, microbatch in enumerate(self._next):
-            if microbatch < self._size and self._inputs[turn][microbatch] <= now:
-                time = self._nominal[turn] + PERIOD * microbatch
-                if time < best_time and (turn > 1 or self._fits(turn)):
-                    best, best_time = turn, time
-        return best
 
-    def _fits(self, turn: int) -> bool:
-        """Whether memory takes one more forward; one on the way down leaves room for those up that come before it."""
-        ahead = 0
-        if turn == 0:
-            periods = -((self._nominal[1] - self._nominal[0]) // PERIOD)
-            ahead = max(0, min(self._next[0] + periods, self._size) - self._next[1])
-        return self._held + 2 * (1 + ahead) <= self._limit
+def _block(*turns: IntArray) -> IntArray:
+    """From those of F down, F up, I of the stages up and I of the stages down, each per rank."""
+    f_down, f_up, i_up, i_down = turns
+    return np.array([np.concatenate([f_down, f_up[::-1]]), np.concatenate([i_down, i_up[::-1]])])
 
-    def _run(self, turn: int, now: int) -> None:
-        microbatch = self._next[turn]
-        action = self._queues[turn][microbatch]
-        self._next[turn] += 1
-        self._ends[turn][microbatch] = now + 1
-        self.actions.append(action)
-        if action.op is Op.F:
-            self._held += 2
-        else:
-            self._held -= 1
-            self._put_off.append(self._weights[action.stage][microbatch])
+
+def _half_block(num_ranks: int) -> IntArray:
+    """V-Half of arXiv 2405.15362."""
+    rank, p = np.arange(num_ranks), num_ranks
+    gap = 3 if p % 2 == 0 else 0
+    return _block(2 * rank, 3 * p - 2 - rank, 3 * p + gap - 1 + 2 * rank, 6 * p + gap - 2 - rank)
+
+
+def _uneven_block(num_ranks: int) -> IntArray:
+    """Forwards move one rank down in 1 unit and up in 2, and so do backwards, which halves what ZB-V's 3 and 3 keep."""
+    rank, p = np.arange(num_ranks), num_ranks
+    below = p - 1 - rank
+    turn, back, home = p + 1, 3 * p + 1, 4 * p + 4
+    return _block(rank, turn + 2 * below, back + rank, home + 2 * below)
+
+
+def _min_block(num_ranks: int) -> IntArray:
+    """V-Min of arXiv 2405.15362."""
+    rank, p = np.arange(num_ranks), num_ranks
+    gap = 2 if p % 3 == 0 else 0
+    return _block(rank, 2 * p - 1 - rank, 2 * p + gap + rank, 4 * p + gap - 1 - rank)
+
+
+def _repeated_block(shape: Shape, rank: int, block: IntArray) -> IntArray:
+    """A rank's kinds in the order of their nominal times, W in the free units."""
+    size = shape.num_microbatches
+    turns = [
+        (int(block[row, stage]), kind_of(stage, op))
+        for stage in shape.stages_of(rank)
+        for row, op in enumerate((Op.F, Op.I))
+    ]
+    times = np.concatenate([start + PERIOD * np.arange(size) for start, _ in turns])
+    kinds = np.repeat([kind for _, kind in turns], size)
+    order = np.argsort(times)
+    times, kinds = times[order], kinds[order]
+    inputs = kinds % NUM_OPS == Op.I
+    weights = kinds[inputs] - Op.I + Op.W
+    # The n-th W runs in the first free unit after its I and after the W before it.
+    free = np.setdiff1d(np.arange(times[-1] + 1 + 2 * size + PERIOD), times)
+    first = np.searchsorted(free, times[inputs])
+    place = np.maximum.accumulate(first - np.arange(len(first))) + np.arange(len(first))
+    every = np.concatenate([times, free[place]])
+    return np.concatenate([kinds, weights])[np.argsort(every)]

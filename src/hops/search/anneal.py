@@ -1,16 +1,16 @@
 """Annealing on the critical path: change an action that nothing can be gained without, keep what is not much worse."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.program.builders import counted
-from hops.program.program import Program
-from hops.program.shape import Shape
 from hops.search.starts import ROUGHNESS
-from hops.timing.critical_path import advance, below, critical_path, index_at
-from hops.timing.retiming import rank_is_sound, time_from
-from hops.timing.stage_costs import UNLIMITED
+from hops.timing.critical_path import CriticalPath, advance, below, critical_path, index_at
+from hops.timing.order_rows import OrderRows
+from hops.timing.retiming import Tails, blank_mark, blank_times, retime, row_peak
+from hops.timing.stage_costs import UNLIMITED, CostArrays
 
 NO_MOVE = -1
 
@@ -26,6 +26,7 @@ def move(row: IntArray, length: int, at: int, state: int) -> tuple[int, int]:
     op = kind & 3
     draw = below(state, 100)
     state = advance(state)
+    # Split: in 30% of the tries of a B; a third of the W go to the end.
     if op == 1 and draw < 30:
         place = length
         if below(state, 3) > 0:
@@ -36,6 +37,7 @@ def move(row: IntArray, length: int, at: int, state: int) -> tuple[int, int]:
         row[place] = kind + 2
         row[at] = kind + 1
         return at, length + 1
+    # Fuse: in 30% of the tries of an I, half with the stage's next W and half with its last.
     if op == 2 and draw < 30:
         place = NO_MOVE
         if below(state, 2) == 0:
@@ -54,6 +56,7 @@ def move(row: IntArray, length: int, at: int, state: int) -> tuple[int, int]:
         for q in range(place, length - 1):
             row[q] = row[q + 1]
         return at, length - 1
+    # Shift by 1 or 2 places, by up to 6, or by any number; a shift over actions of its own kind changes nothing.
     reach = length
     if draw % 10 < 5:
         reach = 2
@@ -77,138 +80,112 @@ def move(row: IntArray, length: int, at: int, state: int) -> tuple[int, int]:
     return NO_MOVE if same else at, length
 
 
+class Cooling(NamedTuple):
+    """How long an annealing goes on, and what it accepts.
+
+    Attributes:
+        goal: stop at this makespan (ns).
+        work: stop after so much of it; one action timed is 1.
+        threshold: how much longer (ns) an order may get by one change at first; falls to 0 with the work that is left.
+        state: of the random sequence.
+    """
+
+    goal: int
+    work: int
+    threshold: int
+    state: int
+
+
 @kernel
-def anneal(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    after_forward: IntArray,
-    after_backward: IntArray,
-    bound: int,
-    work: int,
-    threshold: int,
-    state: int,
-    kinds: IntArray,
-    length: IntArray,
-) -> int:
-    """Improve the order in place until so much work is done or it meets `bound`; returns the makespan.
+def anneal(costs: CostArrays, tails: Tails, cooling: Cooling, rows: OrderRows) -> int:
+    """Improve the order in place until the work is done or it meets the goal; returns the makespan.
 
     Work counts actions timed, whether or not a change is kept; what else a change takes is counted by sizes, in the
     measured proportion. Changes are kept as in `tune`.
     """
-    stages = len(rank_of)
-    ranks, longest = kinds.shape
-    row_length = length.copy()
-    order = kinds.copy()
+    size, work = costs.size, cooling.work
+    state = cooling.state
+    stages = len(costs.rank_of)
+    ranks, longest = rows.kinds.shape
+    order = OrderRows(rows.kinds.copy(), rows.length.copy())
     saved = np.empty(longest, dtype=np.int64)
-    path_rank = np.empty(ranks * longest, dtype=np.int64)
-    path_at = np.empty(ranks * longest, dtype=np.int64)
-    end, new_end = np.zeros((ranks, longest), dtype=np.int64), np.zeros((ranks, longest), dtype=np.int64)
-    # by stage and count: ends of forwards and backwards, and their places
-    forward_end, backward_end = np.zeros((stages, size), dtype=np.int64), np.zeros((stages, size), dtype=np.int64)
-    forward_at, backward_at = np.zeros((stages, size), dtype=np.int64), np.zeros((stages, size), dtype=np.int64)
-    new_forward_end, new_backward_end = forward_end.copy(), backward_end.copy()
-    new_forward_at, new_backward_at = forward_at.copy(), backward_at.copy()
-    first_at = np.zeros(ranks, dtype=np.int64)
-    first = np.zeros((2, stages), dtype=np.int64)
-    free = np.zeros(ranks, dtype=np.int64)
-    position = np.zeros(ranks, dtype=np.int64)
-    forwards, backwards = np.zeros(stages, dtype=np.int64), np.zeros(stages, dtype=np.int64)
+    path = CriticalPath(np.empty(ranks * longest, dtype=np.int64), np.empty(ranks * longest, dtype=np.int64))
+    old, new = blank_times(costs), blank_times(costs)
+    since, now, scratch = blank_mark(costs), blank_mark(costs), blank_mark(costs)
     waiting = np.zeros(stages, dtype=np.int64)
-    current = time_from(
-        size, times, hop, rank_of, later, activation, kept, memory, order, row_length, after_forward, after_backward,
-        UNLIMITED, first, forward_end, backward_end, free, position, forwards, backwards, end, forward_end,
-        backward_end, forward_at, backward_at,
-    )  # fmt: skip
+    # Unpacked before the loop, since a look into a record counts references (see timing.list_schedule).
+    kinds, length = order
+    path_rank, path_at = path
+    old_end, old_forward_end, old_backward_end, old_forward_at, old_backward_at = old
+    new_end, new_forward_end, new_backward_end, new_forward_at, new_backward_at = new
+    first_at, free, forwards, backwards = since
+    reached, rank_of = now.at, costs.rank_of
+    current = retime(costs, order, tails, since, old, now, old, UNLIMITED)
     best = current
     total = 0
     for rank in range(ranks):
         total += length[rank]
     spent = total
-    count = 0
-    while spent < work and best > bound:
+    count = 0  # actions on the critical path; 0: it is not known
+    while spent < work and best > cooling.goal:
         if count == 0:
             state = advance(state)
-            count = critical_path(
-                size, times, hop, rank_of, later, activation, kept, memory, order, row_length, end, forward_end,
-                backward_end, forward_at, backward_at, state, path_rank, path_at,
-            )  # fmt: skip
+            count = critical_path(costs, order, old, state, path)
             spent += count
+        # Change the order at an action of the critical path.
         state = advance(state)
         chosen = below(state, count)
         rank = path_rank[chosen]
-        old_length = row_length[rank]
-        saved[:old_length] = order[rank, :old_length]
+        old_length = length[rank]
+        saved[:old_length] = kinds[rank, :old_length]
         state = advance(state)
-        changed, row_length[rank] = move(order[rank], old_length, path_at[chosen], state)
+        changed, length[rank] = move(kinds[rank], old_length, path_at[chosen], state)
         state = advance(advance(advance(state)))
         if changed == NO_MOVE:
-            order[rank, :old_length] = saved[:old_length]
-            row_length[rank] = old_length
+            kinds[rank, :old_length] = saved[:old_length]
+            length[rank] = old_length
             spent += 8 + (old_length >> 2)
             continue
-        new = UNLIMITED
+        # Time what is after the change. What ends before the first changed action's start stays as it is.
+        makespan = UNLIMITED
         spent += 8 + (old_length >> 1)
-        if rank_is_sound(order[rank], row_length[rank], memory[rank], activation, kept, forwards, backwards, waiting):
+        if row_peak(costs, order, rank, scratch, waiting) < UNLIMITED:
             drawn = below(state, ROUGHNESS)
-            allowed = max(0, threshold * (work - spent) // work) * drawn // ROUGHNESS * drawn // ROUGHNESS
-            # What ends before the first changed action's start stays as it is.
-            since = 0
+            allowed = max(0, cooling.threshold * (work - spent) // work) * drawn // ROUGHNESS * drawn // ROUGHNESS
+            start = 0
             if changed > 0:
-                since = end[rank, changed - 1]
+                start = old_end[rank, changed - 1]
             for r in range(ranks):
                 at = changed
                 if r != rank:
-                    at = index_at(end[r], since, row_length[r])
+                    at = index_at(old_end[r], start, length[r])
                 first_at[r] = at
-                position[r] = at
-                free[r] = end[r, at - 1] if at > 0 else 0
+                free[r] = old_end[r, at - 1] if at > 0 else 0
             for s in range(stages):
-                forwards[s] = index_at(forward_at[s], first_at[rank_of[s]], size)
-                backwards[s] = index_at(backward_at[s], first_at[rank_of[s]], size)
-                first[0, s] = forwards[s]
-                first[1, s] = backwards[s]
-            new = time_from(
-                size, times, hop, rank_of, later, activation, kept, memory, order, row_length, after_forward,
-                after_backward, current + allowed, first, forward_end, backward_end, free, position, forwards,
-                backwards, new_end, new_forward_end, new_backward_end, new_forward_at, new_backward_at,
-            )  # fmt: skip
+                forwards[s] = index_at(old_forward_at[s], first_at[rank_of[s]], size)
+                backwards[s] = index_at(old_backward_at[s], first_at[rank_of[s]], size)
+            makespan = retime(costs, order, tails, since, old, now, new, current + allowed)
             spent += 3 * (ranks + stages)
             for r in range(ranks):
-                spent += position[r] - first_at[r]
-        if new == UNLIMITED:
-            order[rank, :old_length] = saved[:old_length]
-            row_length[rank] = old_length
+                spent += reached[r] - first_at[r]
+        if makespan == UNLIMITED:
+            kinds[rank, :old_length] = saved[:old_length]
+            length[rank] = old_length
             continue
-        current = new
+        # Keep it: what was timed anew becomes what is known.
+        current = makespan
         count = 0
         spent += total >> 3
         for r in range(ranks):
-            end[r, first_at[r] : row_length[r]] = new_end[r, first_at[r] : row_length[r]]
+            at = first_at[r]
+            old_end[r, at : length[r]] = new_end[r, at : length[r]]
         for s in range(stages):
-            forward_end[s, first[0, s] :] = new_forward_end[s, first[0, s] :]
-            forward_at[s, first[0, s] :] = new_forward_at[s, first[0, s] :]
-            backward_end[s, first[1, s] :] = new_backward_end[s, first[1, s] :]
-            backward_at[s, first[1, s] :] = new_backward_at[s, first[1, s] :]
-        if new < best:
-            best = new
-            kinds[:] = order
-            length[:] = row_length
+            j, k = forwards[s], backwards[s]
+            old_forward_end[s, j:] = new_forward_end[s, j:]
+            old_forward_at[s, j:] = new_forward_at[s, j:]
+            old_backward_end[s, k:] = new_backward_end[s, k:]
+            old_backward_at[s, k:] = new_backward_at[s, k:]
+        if makespan < best:
+            best = makespan
+            rows.kinds[:], rows.length[:] = kinds, length
     return best
-
-
-def order_of(program: Program, kinds: IntArray, length: IntArray) -> None:
-    """Fill `kinds` (ranks, longest) and `length` (ranks,) from a program; microbatches are forgotten."""
-    for rank, row in enumerate(program.split(program.kind)):
-        kinds[rank, : len(row)] = row
-        length[rank] = len(row)
-
-
-def program_of(shape: Shape, kinds: IntArray, length: IntArray) -> Program:
-    """The program of an order: each stage takes its forwards, backwards and the W of its split backwards in turn."""
-    return counted(shape, [row[:actions] for row, actions in zip(kinds, length.tolist(), strict=True)])

@@ -1,16 +1,18 @@
-"""Chooses under uncertainty: the plan as it stands, the plan as priorities, or a built-in, by common random numbers."""
+"""Chooses under uncertainty, by common random numbers: the plan as it is, the plan as priorities, or an incumbent."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hops.distributions import FloatArray, generator
+from hops.arrays import IntArray
+from hops.distributions import generator
 from hops.errors import UsageError
+from hops.program.lowering import lower
 from hops.program.program import Program
-from hops.schedules.builtins import Contender
-from hops.search.anneal import order_of
-from hops.timing.replay import LOOK_AHEAD, replay
+from hops.search.search import Incumbent
+from hops.timing.list_schedule import LOOK_AHEAD, list_schedule_by_priority, priorities_of
+from hops.timing.longest_path import ActionTimes, longest_path
 from hops.timing.stage_costs import CostArrays, StageCosts, cost_arrays
 
 DRAWS = 32
@@ -47,7 +49,7 @@ class RobustChoice:
     Attributes:
         program: the order, or the priorities if `look_ahead` > 0.
         look_ahead: places past the first open action in which an idle rank may pick one that is ready; 0: none.
-        mean_ns: expected makespan per candidate: `plan`, `plan+2` (look-ahead 2) ..., and the built-in's name.
+        mean_ns: expected makespan per candidate: `plan`, `plan+2` (look-ahead 2) ..., and the incumbent's name.
     """
 
     program: Program
@@ -56,9 +58,9 @@ class RobustChoice:
 
 
 def choose(
-    profile: StageCosts,
+    costs: StageCosts,
     plan: Program,
-    builtin: Contender | None,
+    incumbent: Incumbent | None,
     noise: Noise,
     *,
     seed: int,
@@ -66,38 +68,48 @@ def choose(
 ) -> RobustChoice:
     """The candidate with the shortest mean makespan over DRAWS draws, the same for all; the first of equals.
 
-    Candidates are the plan with each look-ahead (0: as it stands), and the built-in.
+    Candidates are the plan with each look-ahead (0: as it stands), and the incumbent as it stands.
     """
-    instance = cost_arrays(profile)
-    draws = [*_draws(instance, noise, seed)]
+    arrays = cost_arrays(costs)
+    draws = [*noisy_durations(arrays, noise, seed)]
     candidates = {("plan" if ahead == 0 else f"plan+{ahead}"): (plan, ahead) for ahead in look_aheads}
-    if builtin is not None:
-        candidates[builtin.name] = (builtin.program, 0)
-    means = {name: _mean(instance, program, ahead, draws) for name, (program, ahead) in candidates.items()}
+    if incumbent is not None:
+        candidates[incumbent.name] = (incumbent.program, 0)
+    means = {name: mean_ns(arrays, program, draws, look_ahead=ahead) for name, (program, ahead) in candidates.items()}
     program, look_ahead = candidates[min(means, key=means.__getitem__)]
     return RobustChoice(program=program, look_ahead=look_ahead, mean_ns=means)
 
 
-def expected_ns(profile: StageCosts, program: Program, noise: Noise, *, seed: int, look_ahead: int = 0) -> float:
+def expected_ns(costs: StageCosts, program: Program, noise: Noise, *, seed: int, look_ahead: int = 0) -> float:
     """The mean makespan of one program over DRAWS draws; the same seed gives the same noise to any program."""
-    instance = cost_arrays(profile)
-    return _mean(instance, program, look_ahead, [*_draws(instance, noise, seed)])
+    arrays = cost_arrays(costs)
+    return mean_ns(arrays, program, [*noisy_durations(arrays, noise, seed)], look_ahead=look_ahead)
 
 
-def _draws(instance: CostArrays, noise: Noise, seed: int) -> Iterator[FloatArray]:
-    """Durations in ns, shape (stages, 4, microbatches)."""
-    shape = (*instance.times.shape, instance.size)
+def noisy_durations(costs: CostArrays, noise: Noise, seed: int) -> Iterator[IntArray]:
+    """DRAWS draws of whole nanoseconds, shape (stages, 4, microbatches)."""
+    shape = (*costs.times.shape, costs.size)
     for number in range(DRAWS):
         rng = generator(seed, "hops_hetero", number)
         constant = noise.profile_error * rng.standard_normal((*shape[:2], 1))
         factors = np.maximum(SHORTEST, 1 + constant + noise.jitter * rng.standard_normal(shape))
-        durations: FloatArray = instance.times[:, :, None].astype(np.float64) * factors
-        yield durations
+        yield np.rint(costs.times[:, :, None] * factors).astype(np.int64)
 
 
-def _mean(instance: CostArrays, program: Program, look_ahead: int, draws: list[FloatArray]) -> float:
-    kinds = np.zeros((instance.num_ranks, instance.longest_rank), dtype=np.int64)
-    length = np.zeros(instance.num_ranks, dtype=np.int64)
-    order_of(program, kinds, length)
-    rest = instance[2:]
-    return float(np.mean([replay.fast(instance.size, draw, *rest, kinds, length, look_ahead) for draw in draws]))
+def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, look_ahead: int = 0) -> float:
+    """The mean makespan of a program over durations of shape (stages, 4, microbatches).
+
+    With a look-ahead its order stands for priorities, and pairs count as two actions; without, ranks run it as it is.
+    """
+    if look_ahead:
+        order = priorities_of(program)
+        return float(np.mean([list_schedule_by_priority.fast(costs, draw, order, look_ahead) for draw in draws]))
+    low, kind = lower(program), program.kind
+    hops = np.ascontiguousarray(costs.hop[:-1])
+    times = ActionTimes.of_kinds(program, costs.times.reshape(-1), hops, blocking=False)
+    makespans = []
+    for draw in draws:
+        duration = draw.reshape(-1, costs.size)[kind, program.microbatch]
+        free, start = np.zeros(program.num_ranks, dtype=np.int64), np.zeros(len(kind), dtype=np.int64)
+        makespans.append(longest_path.on(len(kind), low, times._replace(duration=duration), free, start))
+    return float(np.mean(makespans))

@@ -1,23 +1,25 @@
-"""The search: bound, built-ins, closed-form starts, coordinate search, annealing; until the bound is met."""
+"""The search: bound, incumbents, closed-form starts, coordinate search, annealing; until the bound is met."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hops.arrays import IntArray
-from hops.bounds.lower_bound import Bound, bound_of, tails
+from hops.bounds.lower_bound import Bound, bound_of, tails_of
 from hops.compiled import available
+from hops.errors import ProgramError
 from hops.program.action import Op
 from hops.program.program import Program
 from hops.program.shape import Shape
-from hops.schedules.builtins import Contender, contenders
-from hops.search.anneal import anneal, order_of, program_of
+from hops.search.anneal import Cooling, anneal
 from hops.search.starts import first_policies, refined, tune
-from hops.timing.evaluate import evaluate
-from hops.timing.list_schedule import decode
+from hops.timing.list_schedule import list_schedule, rules_of
+from hops.timing.longest_path import evaluate
+from hops.timing.memory_peaks import fits_budget
+from hops.timing.order_rows import blank_rows, copy_rows, fill_rows, program_of
 from hops.timing.stage_costs import UNLIMITED, CostArrays, StageCosts, cost_arrays
-from hops.units import NS_PER_S
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
 DECODE_WORK = 4.5  # what decoding an action costs, in actions timed
@@ -35,6 +37,15 @@ STATES = 2147483646  # of the random sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Incumbent:
+    """A program that is there before the search, and its makespan by `evaluate`."""
+
+    name: str
+    program: Program
+    makespan_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """What a program is worth.
 
@@ -42,14 +53,14 @@ class Certificate:
         makespan_ns: by `evaluate`.
         bound: no program has a shorter makespan.
         peak_bytes: per rank.
-        builtins_ns: per built-in of the same placement; None if it breaks the memory limits.
-        found_by: the built-in's name, `start`, `tune` or `anneal`.
+        incumbents_ns: the makespan of each incumbent; None if it breaks the activation budget or cannot run.
+        found_by: the incumbent's name, `start`, `tune` or `anneal`.
     """
 
     makespan_ns: int
     bound: Bound
     peak_bytes: tuple[int, ...]
-    builtins_ns: dict[str, int | None]
+    incumbents_ns: dict[str, int | None]
     found_by: str
 
     @property
@@ -66,6 +77,28 @@ class Result:
     certificate: Certificate
 
 
+def judge(costs: StageCosts, programs: Mapping[str, Program | None]) -> tuple[dict[str, int | None], Incumbent | None]:
+    """The makespan (ns) of each program, and the best; the first of equals.
+
+    None stands for one that there is not, that breaks the activation budget, or that deadlocks (as some greedy orders
+    do on stages that differ much).
+    """
+    makespans: dict[str, int | None] = {}
+    best: Incumbent | None = None
+    for name, program in programs.items():
+        makespans[name] = None
+        if program is None or not fits_budget(program, costs):
+            continue
+        try:
+            makespan_ns = evaluate(program, costs).makespan_ns
+        except ProgramError:
+            continue
+        makespans[name] = makespan_ns
+        if best is None or makespan_ns < best.makespan_ns:
+            best = Incumbent(name=name, program=program, makespan_ns=makespan_ns)
+    return makespans, best
+
+
 def iterations_for(budget_s: float, profile: StageCosts) -> int:
     """How many iterations fit a time budget on the machine that the rates above were measured on.
 
@@ -75,42 +108,41 @@ def iterations_for(budget_s: float, profile: StageCosts) -> int:
     stages, size = profile.shape.num_stages, profile.shape.num_microbatches
     actions = 3 * stages * size
     rate = NS_PER_ACTION if available() else NS_PER_ACTION_PLAIN
-    left_ns = budget_s * NS_PER_S - actions * NS_PER_BUILTIN_ACTION
+    left_ns = budget_s * 1e9 - actions * NS_PER_BUILTIN_ACTION
     return max(0, int(left_ns / (rate * actions)))
 
 
-def search(profile: StageCosts, *, iterations: int, seed: int = 0) -> Result:
-    """The best program within so many iterations; never worse than any built-in of the same placement.
+def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, iterations: int, seed: int = 0) -> Result:
+    """The best program within so many iterations; within the activation budget, and never worse than an incumbent.
 
     Args:
-        profile: with the placement to arrange.
-        iterations: programs timed, each action counting once; decoding a policy counts as DECODE_WORK of them. The
-            closed-form starts are always tried.
+        costs: with the placement to arrange.
+        incumbents: programs of this placement by name; None stands for one that refused these costs.
+        iterations: programs timed, each action counting once; making one from a policy counts as DECODE_WORK of them.
+            The closed-form starts are always tried.
         seed: of the random choices, >= 0.
 
     Raises DoesNotFitError if one microbatch does not fit.
     """
-    instance = cost_arrays(profile)
-    bound = bound_of(instance)
-    makespans, best_builtin = contenders(profile)
+    arrays = cost_arrays(costs)
+    bound = bound_of(arrays)
+    makespans, best = judge(costs, incumbents)
     goal = int(bound.value_ns * (1 + MET))
     program, found_by = None, ""
-    if best_builtin is None or best_builtin.makespan_ns > goal:
-        found = _Search(instance, goal, seed)
-        found.run(iterations, best_builtin)
+    if best is None or best.makespan_ns > goal:
+        found = _Search(arrays, goal, seed)
+        found.run(iterations, best)
         if found.best < UNLIMITED:
-            program, found_by = program_of(profile.shape, found.kinds, found.length), found.found_by
-    if program is None or (
-        best_builtin is not None and best_builtin.makespan_ns <= evaluate(program, profile).makespan_ns
-    ):
-        assert best_builtin is not None, "a policy with one microbatch in flight never gets stuck"
-        program, found_by = best_builtin.program, best_builtin.name
-    result = evaluate(program, profile)
+            program, found_by = program_of(costs.shape, found.rows), found.found_by
+    if program is None or (best is not None and best.makespan_ns <= evaluate(program, costs).makespan_ns):
+        assert best is not None, "a policy with one microbatch in flight never gets stuck"
+        program, found_by = best.program, best.name
+    result = evaluate(program, costs)
     certificate = Certificate(
         makespan_ns=result.makespan_ns,
         bound=bound,
         peak_bytes=result.peak_bytes,
-        builtins_ns=makespans,
+        incumbents_ns=makespans,
         found_by=found_by,
     )
     return Result(program=program, certificate=certificate)
@@ -120,28 +152,26 @@ def warm_up() -> None:
     """Compile every kernel (seconds once per installation, then from numba's cache), so that searches can be timed."""
     shape = Shape.v(2, num_microbatches=4)
     uneven = StageCosts.uniform(shape, f=1e-3, i=1.1e-3, w=1.7e-3, hop_s=1e-4)
-    search(replace(uneven, fused_backward_s=(2.5e-3, 2.6e-3, 2.7e-3, 2.75e-3)), iterations=200)
+    search(replace(uneven, fused_backward_s=(2.5e-3, 2.6e-3, 2.7e-3, 2.75e-3)), {}, iterations=200)
 
 
 class _Search:
     """The best order so far, and the steps that improve it."""
 
-    def __init__(self, instance: CostArrays, goal: int, seed: int) -> None:
-        self.instance = instance
+    def __init__(self, costs: CostArrays, goal: int, seed: int) -> None:
+        self.costs = costs
         self.goal = goal
         self.state = seed % STATES + 1
-        self.tails = tails(instance)
-        self.mean_action = float(instance.times[:, [Op.F, Op.I, Op.W]].mean())
+        self.tails = tails_of(costs)
+        self.mean_action = float(costs.times[:, [Op.F, Op.I, Op.W]].mean())
         self.best = UNLIMITED
         self.found_by = ""
-        shape = (instance.num_ranks, instance.longest_rank)
-        self.kinds, self.length = np.zeros(shape, dtype=np.int64), np.zeros(shape[0], dtype=np.int64)
-        self._kinds, self._length = self.kinds.copy(), self.length.copy()
+        self.rows, self._rows = blank_rows(costs), blank_rows(costs)
 
-    def run(self, iterations: int, builtin: Contender | None) -> None:
+    def run(self, iterations: int, incumbent: Incumbent | None) -> None:
         """Starts, then rounds of tuning and annealing, each from the next best start."""
         starts = self._starts()
-        decode = DECODE_WORK * (1 + DECODE_START / self.instance.num_actions)  # in iterations
+        decode = DECODE_WORK * (1 + DECODE_START / self.costs.num_actions)  # in iterations
         left = iterations - decode * len(starts)
         rounds = int(np.clip(left // ROUND_ITERATIONS, 1, min(len(HEAT), len(starts))))
         for number in range(rounds):
@@ -149,15 +179,15 @@ class _Search:
                 return
             share = left / rounds
             self._tune(starts[number], HEAT[number], int(share * TUNE_SHARE / decode))
-            if number == 0 and builtin is not None and builtin.makespan_ns < self.best:
-                order_of(builtin.program, self._kinds, self._length)
-                self._keep(builtin.makespan_ns, builtin.name)
-            self._anneal(HEAT[number], int(share * (1 - TUNE_SHARE)) * self.instance.num_actions)
+            if number == 0 and incumbent is not None and incumbent.makespan_ns < self.best:
+                fill_rows(incumbent.program, self._rows)
+                self._keep(incumbent.makespan_ns, incumbent.name)
+            self._anneal(HEAT[number], int(share * (1 - TUNE_SHARE)) * self.costs.num_actions)
 
     def _starts(self) -> list[IntArray]:
         """The closed-form policies that do not get stuck, best first, one of each makespan."""
         tried: list[tuple[int, int, IntArray]] = []
-        for policy in first_policies(self.instance):
+        for policy in first_policies(self.costs):
             tried.append((self._decode(policy), len(tried), policy))
             if self.best <= self.goal:
                 return [policy]
@@ -169,41 +199,26 @@ class _Search:
         return [distinct[makespan] for makespan in sorted(distinct) if makespan < UNLIMITED]
 
     def _decode(self, policy: IntArray) -> int:
-        makespan = int(decode.fast(*self.instance, policy, self._kinds, self._length))
+        makespan = int(list_schedule.fast(self.costs, rules_of(policy), self._rows))
         self._keep(makespan, "start")
         return makespan
 
     def _tune(self, policy: IntArray, heat: float, tries: int) -> None:
-        makespan = tune.fast(
-            *self.instance,
-            self.goal,
-            tries,
-            int(TUNE_THRESHOLD * heat * self.mean_action),
-            self._next_state(),
-            policy.copy(),
-            self._kinds,
-            self._length,
-        )
+        threshold = int(TUNE_THRESHOLD * heat * self.mean_action)
+        trial = policy.copy()
+        makespan = tune.fast(self.costs, self.goal, tries, threshold, self._next_state(), trial, self._rows)
         self._keep(int(makespan), "tune")
 
     def _anneal(self, heat: float, work: int) -> None:
         """From what the last step left in the scratch order."""
-        makespan = anneal.fast(
-            *self.instance,
-            *self.tails,
-            self.goal,
-            work,
-            int(ANNEAL_THRESHOLD * heat * self.mean_action),
-            self._next_state(),
-            self._kinds,
-            self._length,
-        )
-        self._keep(int(makespan), "anneal")
+        threshold = int(ANNEAL_THRESHOLD * heat * self.mean_action)
+        cooling = Cooling(self.goal, work, threshold, self._next_state())
+        self._keep(int(anneal.fast(self.costs, self.tails, cooling, self._rows)), "anneal")
 
     def _keep(self, makespan: int, found_by: str) -> None:
         if makespan < self.best:
             self.best, self.found_by = makespan, found_by
-            self.kinds[:], self.length[:] = self._kinds, self._length
+            copy_rows(self._rows, self.rows)
 
     def _next_state(self) -> int:
         """A start for a step's own random sequence; consecutive ones are far apart."""
@@ -229,7 +244,7 @@ def search_report(name: str, result: Result, search_ms: float) -> dict[str, Any]
         "peak_bytes": list(certificate.peak_bytes),
         "builtins_ms": {
             builtin: None if makespan is None else makespan / NS_PER_MS
-            for builtin, makespan in certificate.builtins_ns.items()
+            for builtin, makespan in certificate.incumbents_ns.items()
         },
         "search_ms": search_ms,
         "program": [[*map(str, result.program.rank(rank))] for rank in range(result.program.num_ranks)],

@@ -10,61 +10,62 @@ from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.program.action import Op
 from hops.timing.critical_path import advance, below
-from hops.timing.list_schedule import Rule, decode
+from hops.timing.list_schedule import Rule, list_schedule, rules_of
+from hops.timing.order_rows import OrderRows
 from hops.timing.stage_costs import UNLIMITED, CostArrays
 
 SHARES = (1.0, 0.5, 0.0, 1.5)  # of the W that fill a stage's drain
 PATIENT = 100  # run a W only if it ends before the next known arrival
 
 
-def in_flight_targets(instance: CostArrays) -> list[IntArray]:
+def in_flight_targets(costs: CostArrays) -> list[IntArray]:
     """Per rule, one value per stage: 1F1B (p - s); 2 (p - s) - 1; Little's law; Little's law times 1.5; no limit.
 
     Little's law: microbatches in flight = throughput x time in flight; throughput is that of the slowest rank, time in
     flight at least that of the first microbatch's way to the last stage and back.
     """
-    stages, size = instance.num_stages, instance.size
-    times = instance.times
+    stages, size = costs.num_stages, costs.size
+    times = costs.times
     left = stages - np.arange(stages, dtype=np.int64)
-    way = times[:, Op.F] + times[:, Op.I] + 2 * instance.hop
+    way = times[:, Op.F] + times[:, Op.I] + 2 * costs.hop
     in_flight = np.cumsum(way[::-1])[::-1]
-    loads = np.zeros(instance.num_ranks, dtype=np.int64)
-    np.add.at(loads, instance.rank_of, times[:, Op.F] + _cheaper_backward(instance))
+    loads = np.zeros(costs.num_ranks, dtype=np.int64)
+    np.add.at(loads, costs.rank_of, times[:, Op.F] + _cheaper_backward(costs))
     period = max(1, int(loads.max()))
     little = -(-in_flight // period)
     targets = (left, 2 * left - 1, little, little + (little + 1) // 2, np.full(stages, size))
     return [np.clip(target, 1, size) for target in targets]
 
 
-def drain_splits(instance: CostArrays) -> IntArray:
+def drain_splits(costs: CostArrays) -> IntArray:
     """Per stage, how many W fill the time that the last gradient takes from there to stage 0; none on stage 0."""
-    times = instance.times
-    way = np.zeros(instance.num_stages, dtype=np.int64)
-    way[1:] = np.cumsum(times[:-1, Op.I] + instance.hop[:-1])
+    times = costs.times
+    way = np.zeros(costs.num_stages, dtype=np.int64)
+    way[1:] = np.cumsum(times[:-1, Op.I] + costs.hop[:-1])
     weight = np.maximum(1, times[:, Op.W])
-    splits: IntArray = np.minimum(instance.size, -(-way // weight))
+    splits: IntArray = np.minimum(costs.size, -(-way // weight))
     return splits
 
 
-def has_slack(instance: CostArrays) -> NDArray[np.bool_]:
+def has_slack(costs: CostArrays) -> NDArray[np.bool_]:
     """Per stage, whether its rank could split every backward and still be no slower than the slowest that fuses."""
-    times = instance.times
-    fused, split = (np.zeros(instance.num_ranks, dtype=np.int64) for _ in range(2))
-    np.add.at(fused, instance.rank_of, times[:, Op.F] + _cheaper_backward(instance))
-    np.add.at(split, instance.rank_of, times[:, Op.F] + times[:, Op.I] + times[:, Op.W])
-    slack: NDArray[np.bool_] = (split <= fused.max())[instance.rank_of]
+    times = costs.times
+    fused, split = (np.zeros(costs.num_ranks, dtype=np.int64) for _ in range(2))
+    np.add.at(fused, costs.rank_of, times[:, Op.F] + _cheaper_backward(costs))
+    np.add.at(split, costs.rank_of, times[:, Op.F] + times[:, Op.I] + times[:, Op.W])
+    slack: NDArray[np.bool_] = (split <= fused.max())[costs.rank_of]
     return slack
 
 
-def first_policies(instance: CostArrays) -> Iterator[IntArray]:
+def first_policies(costs: CostArrays) -> Iterator[IntArray]:
     """Policies, shape (rules, stages): every in-flight target with every share of split W, forwards first or last."""
-    size = instance.size
-    drain = drain_splits(instance)
+    size = costs.size
+    drain = drain_splits(costs)
     splits = [np.minimum(size, np.ceil(drain * share).astype(np.int64)) for share in SHARES]
-    splits.append(np.where(has_slack(instance), size, drain))
-    splits.append(np.full(instance.num_stages, size))
-    for target, split, prefer in product(in_flight_targets(instance), splits, (0, 1)):
-        policy = np.zeros((len(Rule), instance.num_stages), dtype=np.int64)
+    splits.append(np.where(has_slack(costs), size, drain))
+    splits.append(np.full(costs.num_stages, size))
+    for target, split, prefer in product(in_flight_targets(costs), splits, (0, 1)):
+        policy = np.zeros((len(Rule), costs.num_stages), dtype=np.int64)
         policy[Rule.IN_FLIGHT] = target
         policy[Rule.SPLIT_LAST] = split
         policy[Rule.PREFER] = prefer
@@ -82,49 +83,38 @@ def refined(policy: IntArray) -> Iterator[IntArray]:
         yield other
 
 
-def _cheaper_backward(instance: CostArrays) -> IntArray:
-    times = instance.times
+def _cheaper_backward(costs: CostArrays) -> IntArray:
+    times = costs.times
     cheaper: IntArray = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
     return cheaper
 
 
+IN_FLIGHT, SPLIT_LAST, SPLIT_FIRST, PREFER, PATIENCE, DEFER = (int(rule) for rule in Rule)  # plain, for kernels
 MOST_PATIENT = 150  # percent of a W's time
 ROUGHNESS = 1024  # thresholds are drawn as (u / ROUGHNESS)^2 of the largest
 
 
 @kernel
 def tune(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    bound: int,
-    tries: int,
-    threshold: int,
-    state: int,
-    policy: IntArray,
-    kinds: IntArray,
-    length: IntArray,
+    costs: CostArrays, goal: int, tries: int, threshold: int, state: int, policy: IntArray, rows: OrderRows
 ) -> int:
-    """Improve `policy` in place over so many tries; `kinds` and `length` become its order. Returns the makespan.
+    """Improve `policy` in place over so many tries; `rows` become its order. Returns the makespan.
 
-    A policy is kept if it is worse by less than a random part of `threshold`, which falls to 0. Stops at `bound`.
+    A policy is kept if it is worse by less than a random part of `threshold`, which falls to 0. Stops at `goal`.
     """
-    stages = len(rank_of)
+    size = costs.size
+    stages = len(costs.rank_of)
     trial = policy.copy()
     kept_policy = policy.copy()
-    current = decode(size, times, hop, rank_of, later, activation, kept, memory, policy, kinds, length)
+    current = list_schedule(costs, rules_of(policy), rows)
     best = current
     for attempt in range(tries):
-        if best <= bound:
+        if best <= goal:
             break
         trial[:] = kept_policy
         state = advance(state)
         for _ in range(1 if below(state, 10) < 7 else 2):
+            # One stage, or in a sixth of the changes several in a row, get another value of one rule.
             state = advance(state)
             start = below(state, stages)
             stop = start + 1
@@ -142,18 +132,18 @@ def tune(
                 step *= 1 + below(state, max(2, size // 4))
             for s in range(start, stop):
                 if choice < 4:
-                    trial[0, s] = min(size, max(1, trial[0, s] + step))
+                    trial[IN_FLIGHT, s] = min(size, max(1, trial[IN_FLIGHT, s] + step))
                 elif choice < 7:
-                    trial[1, s] = min(size, max(0, trial[1, s] + step))
+                    trial[SPLIT_LAST, s] = min(size, max(0, trial[SPLIT_LAST, s] + step))
                 elif choice < 8:
-                    trial[2, s] = min(size, max(0, trial[2, s] + step))
+                    trial[SPLIT_FIRST, s] = min(size, max(0, trial[SPLIT_FIRST, s] + step))
                 elif choice < 9:
-                    trial[3, s] = 1 - trial[3, s]
+                    trial[PREFER, s] = 1 - trial[PREFER, s]
                 elif choice < 10:
-                    trial[4, s] = min(MOST_PATIENT, max(0, trial[4, s] + 10 * step))
+                    trial[PATIENCE, s] = min(MOST_PATIENT, max(0, trial[PATIENCE, s] + 10 * step))
                 else:
-                    trial[5, s] = min(size, max(0, trial[5, s] + step))
-        new = decode(size, times, hop, rank_of, later, activation, kept, memory, trial, kinds, length)
+                    trial[DEFER, s] = min(size, max(0, trial[DEFER, s] + step))
+        new = list_schedule(costs, rules_of(trial), rows)
         state = advance(state)
         drawn = below(state, ROUGHNESS)
         allowed = threshold * (tries - attempt) // tries * drawn // ROUGHNESS * drawn // ROUGHNESS
@@ -163,5 +153,5 @@ def tune(
             if new < best:
                 best = new
                 policy[:] = trial
-    decode(size, times, hop, rank_of, later, activation, kept, memory, policy, kinds, length)
+    list_schedule(costs, rules_of(policy), rows)
     return best

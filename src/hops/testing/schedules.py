@@ -15,7 +15,7 @@ from hops.program.lowering import check
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import Scheduler, StaticScheduler
-from hops.timing.evaluate import evaluate
+from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Trace
@@ -125,7 +125,7 @@ class SchedulerConformance(ABC):
         )
         latency_s = max(profile.hop_s, default=0.0)
         network = Network.uniform(profile.shape.num_ranks, latency_s=latency_s)
-        return run_policy(self.make(), profile, costs, network, RunSettings(iterations=iterations))
+        return run_policy(self.make().placed(profile), costs, network, RunSettings(iterations=iterations))
 
 
 def unequal(shape: Shape) -> StageCosts:

@@ -1,7 +1,19 @@
 """The critical path of a timed order: a chain of actions without slack that ends with the makespan."""
 
+from typing import NamedTuple
+
 from hops.arrays import IntArray
 from hops.compiled import kernel
+from hops.timing.order_rows import OrderRows
+from hops.timing.retiming import OrderTimes
+from hops.timing.stage_costs import CostArrays
+
+
+class CriticalPath(NamedTuple):
+    """The rank, and the place in its row, of each action of a path; shape (all places,)."""
+
+    rank: IntArray
+    at: IntArray
 
 
 @kernel
@@ -16,34 +28,16 @@ def below(state: int, bound: int) -> int:
     return (state >> 4) % bound
 
 
-# ruff: noqa: ARG001 (every kernel takes the CostArrays)
-
-
 @kernel
-def critical_path(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    kinds: IntArray,
-    length: IntArray,
-    end: IntArray,
-    forward_end: IntArray,
-    backward_end: IntArray,
-    forward_at: IntArray,
-    backward_at: IntArray,
-    state: int,
-    path_rank: IntArray,
-    path_at: IntArray,
-) -> int:
-    """Fill the ranks and places of the path, last action first, and return its length.
+def critical_path(costs: CostArrays, rows: OrderRows, timed: OrderTimes, state: int, path: CriticalPath) -> int:
+    """Fill the path, last action first, and return its length. Of ranks that end last, it ends on the first.
 
-    Where rank and message both bind, the state's number decides which way to go.
+    Where both the rank and a message bind, the state's number decides which way to go.
     """
+    size, times, hop, rank_of = costs.size, costs.times, costs.hop, costs.rank_of
+    kinds, length = rows
+    end, forward_end, backward_end, forward_at, backward_at = timed
+    path_rank, path_at = path
     rank = 0
     for r in range(1, len(length)):
         if end[r, length[r] - 1] > end[rank, length[rank] - 1]:

@@ -1,56 +1,113 @@
-"""Times an order of actions, from any point on, and gives up as soon as it can't be good enough.
+"""Times an order of actions, from any point on, and gives up as soon as it can't be good enough."""
 
-An order is one row of kinds (stage * 4 + op) per rank. Microbatches are implied: the j-th F of a stage is microbatch j,
-and so is the j-th backward; taking turns loses nothing, because microbatches are alike.
-"""
+from typing import NamedTuple
 
-# ruff: noqa: ARG001 (every kernel takes the CostArrays)
+import numpy as np
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.timing.stage_costs import UNLIMITED
+from hops.timing.order_rows import OrderRows
+from hops.timing.stage_costs import UNLIMITED, CostArrays
+
+
+class Tails(NamedTuple):
+    """The least time from the end of each forward, and of each I, to the end; shapes (stages, size), last first."""
+
+    after_forward: IntArray
+    after_backward: IntArray
+
+
+class OrderTimes(NamedTuple):
+    """When the actions of an order end (ns), and where its forwards and backwards stand.
+
+    Attributes:
+        end: of every action, shape (ranks, longest).
+        forward_end, backward_end: of the j-th F, and B or I, of each stage; shape (stages, size).
+        forward_at, backward_at: their places in the rank's row; shape (stages, size).
+    """
+
+    end: IntArray
+    forward_end: IntArray
+    backward_end: IntArray
+    forward_at: IntArray
+    backward_at: IntArray
+
+
+class Mark(NamedTuple):
+    """A point in an order: what comes before it on each rank.
+
+    Attributes:
+        at: the place of each rank's next action; free: when the rank gets there; shape (ranks,).
+        forwards, backwards: how many of each stage come before; shape (stages,).
+    """
+
+    at: IntArray
+    free: IntArray
+    forwards: IntArray
+    backwards: IntArray
 
 
 @kernel
-def time_from(
-    size: int,
-    times: IntArray,
-    hop: IntArray,
-    rank_of: IntArray,
-    later: IntArray,
-    activation: IntArray,
-    kept: IntArray,
-    memory: IntArray,
-    kinds: IntArray,
-    length: IntArray,
-    after_forward: IntArray,
-    after_backward: IntArray,
-    limit: int,
-    first: IntArray,
-    old_forward: IntArray,
-    old_backward: IntArray,
-    free: IntArray,
-    position: IntArray,
-    forwards: IntArray,
-    backwards: IntArray,
-    end: IntArray,
-    forward_end: IntArray,
-    backward_end: IntArray,
-    forward_at: IntArray,
-    backward_at: IntArray,
-) -> int:
-    """The makespan; or UNLIMITED if it is over `limit`, or never ends.
+def blank_times(costs: CostArrays) -> OrderTimes:
+    """Room for the times of any order."""
+    stages, size = len(costs.rank_of), costs.size
+    longest = 0
+    per_rank = np.zeros(len(costs.budget), dtype=np.int64)
+    for s in range(stages):
+        per_rank[costs.rank_of[s]] += 3 * size
+        longest = max(longest, per_rank[costs.rank_of[s]])
+    return OrderTimes(
+        np.zeros((len(costs.budget), longest), dtype=np.int64),
+        np.zeros((stages, size), dtype=np.int64),
+        np.zeros((stages, size), dtype=np.int64),
+        np.zeros((stages, size), dtype=np.int64),
+        np.zeros((stages, size), dtype=np.int64),
+    )
 
-    Before: `position` is each rank's first action to time, `free` when the rank gets there, `forwards` and `backwards`
-    are how many of each stage come before; `first` (2, stages) is a copy of these two, and `old_...` (stages, size)
-    hold the ends of what comes before. After: the rest is in `end` (ranks, longest) and, by stage and count, in the
-    other four arrays, ends and places in the rank's order. `after_...` are the bound's tails.
+
+@kernel
+def blank_mark(costs: CostArrays) -> Mark:
+    """The beginning of any order."""
+    ranks, stages = len(costs.budget), len(costs.rank_of)
+    return Mark(
+        np.zeros(ranks, dtype=np.int64),
+        np.zeros(ranks, dtype=np.int64),
+        np.zeros(stages, dtype=np.int64),
+        np.zeros(stages, dtype=np.int64),
+    )
+
+
+@kernel
+def retime(
+    costs: CostArrays,
+    rows: OrderRows,
+    tails: Tails,
+    since: Mark,
+    known: OrderTimes,
+    now: Mark,
+    new: OrderTimes,
+    limit: int,
+) -> int:
+    """The makespan (ns); or UNLIMITED if it is over `limit`, or never ends.
+
+    `known` holds the ends of what comes before `since`. What comes after is written into `new`, and `now` shows how far
+    it got. With `tails`, an action from which the end cannot be reached within the limit is where it gives up.
     """
+    size, times, hop = costs.size, costs.times, costs.hop
+    after_forward, after_backward = tails
+    position, free, forwards, backwards = now
+    end, forward_end, backward_end, forward_at, backward_at = new
+    known_forward_end, known_backward_end = known.forward_end, known.backward_end
+    first_forward, first_backward = since.forwards, since.backwards
+    position[:], free[:] = since.at, since.free
+    forwards[:], backwards[:] = since.forwards, since.backwards
+    kinds, length = rows
     ranks = len(length)
-    last = len(rank_of) - 1
+    last = len(costs.rank_of) - 1
     left = 0
     for rank in range(ranks):
         left += length[rank] - position[rank]
+    # Sweep down the ranks and up again: forwards flow down, backwards up. In each visit a rank runs as far as it can.
     down = True
     while left > 0:
         ran = 0
@@ -58,7 +115,7 @@ def time_from(
             rank = step if down else ranks - 1 - step
             at = position[rank]
             came = at
-            now = free[rank]
+            time = free[rank]
             while at < length[rank]:
                 kind = kinds[rank, at]
                 s = kind >> 2
@@ -68,36 +125,38 @@ def time_from(
                     if s > 0:
                         if forwards[s - 1] <= j:
                             break
-                        arrived = old_forward[s - 1, j] if j < first[0, s - 1] else forward_end[s - 1, j]
-                        now = max(now, arrived + hop[s - 1])
-                    now += times[s, 0]
-                    if now + after_forward[s, size - 1 - j] > limit:
+                        is_known = j < first_forward[s - 1]
+                        arrived = known_forward_end[s - 1, j] if is_known else forward_end[s - 1, j]
+                        time = max(time, arrived + hop[s - 1])
+                    time += times[s, 0]
+                    if time + after_forward[s, size - 1 - j] > limit:
                         return UNLIMITED
-                    forward_end[s, j] = now
+                    forward_end[s, j] = time
                     forward_at[s, j] = at
                     forwards[s] = j + 1
                 elif op == 3:
-                    now += times[s, 3]
+                    time += times[s, 3]
                 else:
                     j = backwards[s]
                     if s < last:
                         if backwards[s + 1] <= j:
                             break
-                        arrived = old_backward[s + 1, j] if j < first[1, s + 1] else backward_end[s + 1, j]
-                        now = max(now, arrived + hop[s])
+                        is_known = j < first_backward[s + 1]
+                        arrived = known_backward_end[s + 1, j] if is_known else backward_end[s + 1, j]
+                        time = max(time, arrived + hop[s])
                     elif forwards[s] <= j:
                         break
-                    now += times[s, op]
-                    if op == 2 and now + after_backward[s, size - 1 - j] > limit:
+                    time += times[s, op]
+                    if op == 2 and time + after_backward[s, size - 1 - j] > limit:
                         return UNLIMITED
-                    backward_end[s, j] = now
+                    backward_end[s, j] = time
                     backward_at[s, j] = at
                     backwards[s] = j + 1
-                end[rank, at] = now
+                end[rank, at] = time
                 at += 1
             ran += at - came
             position[rank] = at
-            free[rank] = now
+            free[rank] = time
         if ran == 0:
             return UNLIMITED
         left -= ran
@@ -108,43 +167,48 @@ def time_from(
     return makespan if makespan <= limit else UNLIMITED
 
 
+def order_ns(costs: CostArrays, rows: OrderRows) -> int:
+    """The makespan (ns) of a whole order; UNLIMITED if it never ends."""
+    nothing = np.zeros((costs.num_stages, costs.size), dtype=np.int64)
+    times, mark, now = blank_times.fast(costs), blank_mark.fast(costs), blank_mark.fast(costs)
+    return int(retime.fast(costs, rows, Tails(nothing, nothing), mark, times, now, times, UNLIMITED))
+
+
 @kernel
-def rank_is_sound(
-    kinds: IntArray,
-    length: int,
-    limit: int,
-    activation: IntArray,
-    kept: IntArray,
-    forwards: IntArray,
-    backwards: IntArray,
-    waiting: IntArray,
-) -> bool:
-    """Whether a rank's order keeps F before backward before W and stays within memory. The last three are scratch."""
+def row_peak(costs: CostArrays, rows: OrderRows, rank: int, scratch: Mark, waiting: IntArray) -> int:
+    """The most bytes that a rank's activations take; UNLIMITED if its order is wrong, or they break its budget.
+
+    The order is right if F comes before backward before W. `waiting`, shape (stages,), is scratch, too. W may need more
+    than F keeps (recomputation makes it), so that an I counts as a forward does.
+    """
+    activation, kept, budget = costs.activation, costs.kept, costs.budget[rank]
+    kinds, length = rows.kinds[rank], rows.length[rank]
+    forwards, backwards = scratch.forwards, scratch.backwards
     forwards[:] = 0
     backwards[:] = 0
     waiting[:] = 0
     held = 0
+    peak = 0
     for at in range(length):
         s = kinds[at] >> 2
         op = kinds[at] & 3
         if op == 0:
             forwards[s] += 1
             held += activation[s]
-            if held > limit:
-                return False
         elif op == 3:
             waiting[s] -= 1
             held -= kept[s]
             if waiting[s] < 0:
-                return False
+                return UNLIMITED
         else:
             backwards[s] += 1
             held -= activation[s]
             if backwards[s] > forwards[s]:
-                return False
+                return UNLIMITED
             if op == 2:
                 waiting[s] += 1
-                held += kept[s]  # may be more than I gives back, where it makes activations again
-                if held > limit:
-                    return False
-    return True
+                held += kept[s]
+        peak = max(peak, held)
+        if peak > budget:
+            return UNLIMITED
+    return peak
