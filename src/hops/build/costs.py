@@ -12,7 +12,7 @@ from hops.cost.fitted import TCP_CORE_BYTES_PER_S, End, tied_reduce
 from hops.cost.iteration_end import StepModel, optimizer_steps
 from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
-from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
+from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
 from hops.distributions import Constant, Distribution
 from hops.hardware.devices import Interconnect
 from hops.hardware.network import RareDelay
@@ -37,17 +37,21 @@ def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:
     def each(value: int | tuple[int, ...]) -> tuple[int, ...]:
         return per_stage(value, stages)
 
+    backward = list(_backwards(times, stages, spec.pipeline.split_overhead))
+    kept_for_weight = list(each(times.kept_for_weight))
+    if not spec.pipeline.first_stage_splits:  # W is the whole backward, and needs the whole activation
+        backward[0], kept_for_weight[0] = UnsplitBackward(inner=backward[0]), each(times.activation)[0]
     memories = zip(
         each(times.weights),
         each(times.gradients),
         each(times.optimizer_state),
         each(times.activation),
-        each(times.kept_for_weight),
+        kept_for_weight,
         strict=True,
     )
     return StatedCosts(
         forward=tuple(form.build() for form in per_stage(times.forward, stages)),
-        backward=_backwards(times, stages, spec.pipeline.split_overhead),
+        backward=tuple(backward),
         bytes_per_message=each(times.message),
         memories=tuple(
             StageMemory(

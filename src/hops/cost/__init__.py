@@ -31,7 +31,7 @@ from hops.cost.profile import (
     StallPrior,
 )
 from hops.cost.roofline import DeviceRates, Traffic
-from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
+from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
 from hops.cost.table import TableCosts
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "StepModel",
     "TableCosts",
     "Traffic",
+    "UnsplitBackward",
     "balanced_partition",
     "catalog_rates",
     "fitted_rates",
