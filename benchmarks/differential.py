@@ -29,7 +29,6 @@ from hops.errors import HopsError, UsageError
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
 from hops.hardware.network import Link, Network, RareDelay, Route
 from hops.program.action import Action, Op, Pair
-from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -72,6 +71,7 @@ def random_case(seed: int) -> Case:
     until_stop = rng.random() < 0.2
     if rng.random() < 0.6:
         settings = replace(settings, faults=random_faults(rng, network, shape.num_ranks))
+    settings = replace(settings, pair_factor=rng.choice([1.0, 1.0, 0.75]))
     return Case(program=program, costs=costs, network=network, settings=settings, until_stop=until_stop)
 
 
@@ -230,7 +230,7 @@ def outcome(case: Case) -> str:
 
 def compiled(case: Case):  # noqa: ANN201
     """The case in the compiled engine; None if it does not end there."""
-    inputs = Inputs(case.program, lower(case.program), case.costs, case.network, case.settings)
+    inputs = Inputs.of(case.program, case.costs, case.network, case.settings)
     return run_compiled(inputs, until_stop=case.until_stop)
 
 

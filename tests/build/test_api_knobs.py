@@ -97,6 +97,11 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
         ["pipeline.schedule={name: zb_h1}"],
         ["pipeline.schedule={name: zb_h1}", "pipeline.first_stage_splits=false"],
     ),
+    "pipeline.pair_factor": (
+        TIMES,
+        ["pipeline.schedule=dualpipe_v"],
+        ["pipeline.schedule=dualpipe_v", "pipeline.pair_factor=0.9"],
+    ),
     "pipeline.p2p": (TIMES, ["pipeline.schedule=1f1b"], ["pipeline.schedule=1f1b", "pipeline.p2p=blocking_fused"]),
     "pipeline.jitter": (MODEL, [], ["pipeline.jitter={distribution: normal, mean: 1, std: 0.1}"]),
     "pipeline.stage_times.forward": (TIMES, [], ["pipeline.stage_times.forward=3 ms"]),

@@ -13,7 +13,13 @@ from hops.timing.stage_costs import StageCosts
 
 
 def expected(
-    shape: Shape, costs: CostModel, network: Network, devices: Sequence[Device], *, blocking: bool
+    shape: Shape,
+    costs: CostModel,
+    network: Network,
+    devices: Sequence[Device],
+    *,
+    blocking: bool,
+    pair_factor: float = 1.0,
 ) -> StageCosts:
     """The expected costs of a run. `devices`: one per rank."""
     stages = range(shape.num_stages)
@@ -30,6 +36,7 @@ def expected(
         fused_backward_s=tuple(costs.seconds(stage, Op.B) for stage in stages),
         hop_s=tuple(_hop(shape, costs, network, stage) for stage in stages[:-1]),
         blocking=blocking,
+        pair_factor=pair_factor,
         activation_bytes=tuple(memory.activation_bytes for memory in memories),
         kept_for_weight_bytes=tuple(memory.kept_for_weight_bytes for memory in memories),
         budget_bytes=tuple(max(0, each) for each in room),

@@ -75,7 +75,9 @@ def build(spec: Spec) -> Setup:
     costs = build_costs(known, shape)
     network = build_network(known, shape, costs)
     p2p = P2P(spec.pipeline.p2p)
-    profile = expected(shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED)
+    profile = expected(
+        shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED, pair_factor=spec.pipeline.pair_factor
+    )
     check_length(spec, profile)
     return Setup(
         known=known,
@@ -87,6 +89,7 @@ def build(spec: Spec) -> Setup:
             iterations=spec.simulation.iterations,
             seed=spec.simulation.seed,
             p2p=p2p,
+            pair_factor=spec.pipeline.pair_factor,
             engine=Engine(spec.simulation.engine),
             schedule=spec.pipeline.schedule.name,
             devices=tuple(f"{device.kind.name} {device.id}" for device in known.devices),

@@ -15,6 +15,7 @@ from hops.cost.fitted import (
 )
 from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
 from hops.cost.jittered import Jittered
+from hops.cost.paired import Paired
 from hops.cost.profile import (
     BenchmarkFit,
     CodeFit,
@@ -53,6 +54,7 @@ __all__ = [
     "MessageFit",
     "OperationFactors",
     "PairFit",
+    "Paired",
     "PathFit",
     "ReduceFit",
     "Scope",

@@ -52,6 +52,7 @@ class RunSettings:
         iterations: optimizer steps to simulate, >= 1.
         seed: the run's one seed.
         p2p: how messages are sent.
+        pair_factor: time of a program's pair over that of its two actions apart.
         schedule: name for the trace.
         devices, hosts: names per rank for the trace; () names them by rank.
         faults: what breaks.
@@ -62,6 +63,7 @@ class RunSettings:
     iterations: int = 1
     seed: int = 0
     p2p: P2P = P2P.OVERLAPPED
+    pair_factor: float = 1.0
     schedule: str = ""
     devices: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()

@@ -11,7 +11,6 @@ from hops.engine.settings import RunSettings
 from hops.engine.stopped_run import StoppedRun
 from hops.engine.tables import Inputs
 from hops.hardware.network import Network
-from hops.program.lowering import lower
 from hops.program.policy import PlacedPolicy
 from hops.program.program import Program
 from hops.program.wiring import wire
@@ -26,7 +25,7 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     StalledError if ranks end up waiting for each other, or for what is never repaired; JobFailedError if a link is down
     for longer than the transport waits; UsageError if the engine that the settings ask for is not there.
     """
-    inputs = _inputs(program, costs, network, settings or RunSettings())
+    inputs = Inputs.of(program, costs, network, settings or RunSettings())
     if is_compiled_worth_it(program, inputs.settings):
         done = run_compiled(inputs, until_stop=False)
         if done is not None:
@@ -48,7 +47,7 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
 
     At that moment all that is under way, anywhere, is lost.
     """
-    inputs = _inputs(program, costs, network, settings)
+    inputs = Inputs.of(program, costs, network, settings)
     if is_compiled_worth_it(program, settings):
         done = run_compiled(inputs, until_stop=True)
         if done is not None:
@@ -62,12 +61,6 @@ def run_policy_until_stop(
 ) -> StoppedRun:  # fmt: skip
     """The same for a policy."""
     return _of_policy(order, costs, network, settings).run_until_stop()
-
-
-def _inputs(program: Program, costs: CostModel, network: Network, settings: RunSettings) -> Inputs:
-    stages = program.shape.num_stages
-    assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
-    return Inputs(program, lower(program), costs, network, settings)
 
 
 def _of_program(inputs: Inputs) -> ReferenceRun:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
+from hops.cost.paired import Paired
 from hops.engine.draws import draw_delays, draw_durations, draw_end
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
@@ -62,7 +63,7 @@ from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
 from hops.program.action import NUM_OPS, Op
-from hops.program.lowering import Lowered
+from hops.program.lowering import Lowered, lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.units import NS_PER_S
@@ -95,6 +96,16 @@ class Inputs(NamedTuple):
     costs: CostModel
     network: Network
     settings: RunSettings
+
+    @classmethod
+    def of(cls, program: Program, costs: CostModel, network: Network, settings: RunSettings) -> "Inputs":
+        """Those of a program, whose pairs take the settings' part of their time. Raises ProgramError."""
+        stages = program.shape.num_stages
+        assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
+        low = lower(program)
+        if settings.pair_factor != 1:
+            costs = Paired(inner=costs, program=program, factor=settings.pair_factor)
+        return cls(program, low, costs, network, settings)
 
 
 def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:

@@ -96,6 +96,11 @@ class _Planner:
                 "hops plan needs pipeline.model: stage_times say nothing about other partitions or devices; "
                 "compare schedules on stated times with hops compare"
             )
+        if self.opened.base.pipeline.pair_factor != 1:
+            raise UsageError(
+                f"hops plan: got pipeline.pair_factor {self.opened.base.pipeline.pair_factor:g}, expected 1, as plans "
+                "reckon with F + B; remove it, and simulate the plans with it by hops run"
+            )
         stated = self.opened.base.pipeline.partition
         if isinstance(stated, tuple) and 0 in stated:
             raise UsageError(

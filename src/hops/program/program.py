@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hops.arrays import IntArray
 from hops.errors import ProgramError
@@ -144,6 +145,14 @@ class Program:
         closes = np.zeros(self.num_actions, dtype=np.int64)
         closes[1:] = self.step[1:] == self.step[:-1]
         return closes
+
+    @property
+    def in_pair(self) -> NDArray[np.bool_]:
+        """Whether an action is one of a pair; shape (actions,)."""
+        inside = np.zeros(self.num_actions, dtype=np.bool_)
+        (second,) = np.nonzero(self.closes_pair)
+        inside[second] = inside[second - 1] = True
+        return inside
 
     def rank(self, number: int) -> Iterator[Action | Pair]:
         """The entries of a rank's stream, in order."""

@@ -125,7 +125,7 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
     Raises DoesNotFitError if one microbatch does not fit.
     """
     arrays = cost_arrays(costs)
-    bound = bound_of(arrays)
+    bound = bound_of(arrays if costs.pair_factor == 1 else _all_in_pairs(arrays, costs.pair_factor))
     makespans, best = judge(costs, incumbents)
     goal = int(bound.value_ns * (1 + MET))
     program, found_by = None, ""
@@ -146,6 +146,11 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
         found_by=found_by,
     )
     return Result(program=program, certificate=certificate)
+
+
+def _all_in_pairs(arrays: CostArrays, factor: float) -> CostArrays:
+    """Costs that no action can be below, whichever of them run in pairs."""
+    return arrays._replace(times=np.floor(arrays.times * factor).astype(np.int64))
 
 
 def warm_up() -> None:

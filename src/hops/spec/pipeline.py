@@ -119,6 +119,9 @@ class PipelineSection(Section):
         default=True,
         description="false: the first stage does all of its backward in W, nothing in I, since no stage waits for it",
     )
+    pair_factor: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        default=1.0, description="time of a pair F&B that runs as one (dualpipe_v) over F + B: what overlapping saves"
+    )
     p2p: PeerToPeer = Field(default="overlapped", description="whether messages keep both ranks busy")
     jitter: Factors | None = Field(default=None, description="random factor on the time of every action")
 

@@ -151,6 +151,9 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
     low = lower(program)
     durations = durations_ns(profile).reshape(-1)
     times = ActionTimes.of_kinds(program, durations, hops_ns(profile), blocking=profile.blocking)
+    if profile.pair_factor != 1:
+        together = durations_ns(profile, factor=profile.pair_factor).reshape(-1)
+        times = times._replace(duration=np.where(program.in_pair, together[program.kind], times.duration))
     start = start_times(low, times)
     peaks = memory_peaks(program, profile)
     return Evaluation(

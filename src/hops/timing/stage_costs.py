@@ -22,6 +22,7 @@ class StageCosts:
         forward_s, input_backward_s, weight_backward_s, fused_backward_s: F, I, W and B.
         hop_s: latency of a message between stages s and s + 1, either way; length stages - 1, 0 on the same rank.
         blocking: whether messages keep both ranks busy.
+        pair_factor: time of a pair over that of its two actions apart.
         activation_bytes: what F allocates; kept_for_weight_bytes: what stays from the end of I to the end of W.
         budget_bytes: per rank, the activation budget: what activations may take at any time; None is no limit.
     """
@@ -33,6 +34,7 @@ class StageCosts:
     fused_backward_s: tuple[float, ...]
     hop_s: tuple[float, ...]
     blocking: bool = False
+    pair_factor: float = 1.0
     activation_bytes: tuple[int, ...]
     kept_for_weight_bytes: tuple[int, ...]
     budget_bytes: tuple[int | None, ...]
@@ -130,10 +132,10 @@ def cost_arrays(costs: StageCosts) -> CostArrays:
     )
 
 
-def durations_ns(costs: StageCosts) -> IntArray:
-    """Whole nanoseconds of F, B, I and W: shape (stages, 4)."""
+def durations_ns(costs: StageCosts, *, factor: float = 1.0) -> IntArray:
+    """Whole nanoseconds of F, B, I and W, times `factor`: shape (stages, 4)."""
     columns = (costs.forward_s, costs.fused_backward_s, costs.input_backward_s, costs.weight_backward_s)
-    return to_ns(np.array(columns, dtype=np.float64).T)
+    return to_ns(np.array(columns, dtype=np.float64).T * factor)
 
 
 def hops_ns(costs: StageCosts) -> IntArray:
