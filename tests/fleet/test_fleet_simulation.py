@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hops.build.setup import build
 from hops.faults.plan import FaultPlan
 from hops.fleet.fleet import FleetPlan
-from hops.fleet.iteration_times import Draws, Touched
+from hops.fleet.iteration_times import IterationDraws, Touched
 from hops.fleet.recovery.base import RECOVERIES, Variant
 from hops.fleet.simulate import _with_touched
 from hops.fleet.time_use import TimeUse
@@ -343,7 +343,7 @@ def test_of_two_copies_in_which_something_changes_the_slower_decides(three):
 
 
 def test_each_way_of_counting_a_touched_iteration_takes_its_own_slowest_copy():
-    rest = Draws(actual=np.asarray([3.0]), unslowed=np.asarray([1.0]), planned=np.asarray([1.0]))
+    rest = IterationDraws(actual=np.asarray([3.0]), unslowed=np.asarray([1.0]), planned=np.asarray([1.0]))
     touched = [
         Touched(actual_ns=9, unslowed_ns=2, planned_ns=2),
         Touched(actual_ns=7, unslowed_ns=6, planned_ns=4),
@@ -351,6 +351,6 @@ def test_each_way_of_counting_a_touched_iteration_takes_its_own_slowest_copy():
     for order in (touched, touched[::-1]):
         whole = _with_touched(rest, order)
         assert (whole.actual[0], whole.unslowed[0], whole.planned[0]) == (9, 6, 4)
-    idle = Draws(actual=np.asarray([11.0]), unslowed=np.asarray([8.0]), planned=np.asarray([5.0]))
+    idle = IterationDraws(actual=np.asarray([11.0]), unslowed=np.asarray([8.0]), planned=np.asarray([5.0]))
     whole = _with_touched(idle, touched)
     assert (whole.actual[0], whole.unslowed[0], whole.planned[0]) == (11, 8, 5)

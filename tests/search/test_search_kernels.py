@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from search_cases import profiles, random_profile
 
 from hops.bounds.lower_bound import bound_of, tails_of
-from hops.bounds.release_times import Heads, Limits, earliest, memory_limits
-from hops.cost.table import FixedCosts
+from hops.bounds.release_times import Heads, MemoryLimits, earliest, memory_limits
+from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
 from hops.program.lowering import check
@@ -68,7 +68,7 @@ def test_the_engine_runs_a_searched_program_in_the_same_time(seed):
     hops = tuple(0.0 if a == b else 0.003 for a, b in pairwise(ranks))
     profile = dataclasses.replace(profile, hop_s=hops)
     rows, makespan = decoded(cost_arrays(profile), seed)
-    costs = FixedCosts(
+    costs = TableCosts.of(
         forward_s=profile.forward_s,
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
@@ -101,7 +101,7 @@ def test_compiled_and_interpreted_kernels_agree(seed):
     for form in ("fast", "function"):
         run = lambda kernel, *args, form=form: getattr(kernel, form)(costs, *args)
         zeros = lambda *shape: np.zeros(shape, dtype=np.int64)
-        limits = Limits(zeros(costs.num_stages, costs.num_stages), zeros(costs.num_stages))
+        limits = MemoryLimits(zeros(costs.num_stages, costs.num_stages), zeros(costs.num_stages))
         heads = Heads(zeros(costs.num_stages, costs.size), zeros(costs.num_stages, costs.size))
         run(memory_limits, limits)
         run(earliest, limits, heads)

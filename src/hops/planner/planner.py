@@ -99,8 +99,8 @@ class _Planner:
         stated = self.opened.base.pipeline.partition
         if isinstance(stated, tuple) and 0 in stated:
             raise UsageError(
-                f"hops plan: got pipeline.partition {list(stated)}, expected at least one layer per stage, as all plans "
-                "have; leave it out to have it planned, or simulate it as it is with hops run"
+                f"hops plan: got pipeline.partition {list(stated)}, expected at least one layer per stage, as all "
+                "plans have; leave it out to have it planned, or simulate it as it is with hops run"
             )
 
     def _searches(self, pool: Pool) -> list[Search]:

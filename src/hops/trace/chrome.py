@@ -69,9 +69,9 @@ def _threads(trace: Trace) -> NDArray[np.int64]:
 
     Numbers start at 1000, since viewers give thread 0 and the thread numbered as its process a meaning of their own.
     """
-    kind = np.array([_GROUPS[stream] for stream in Stream])[trace.stream]
+    kind: NDArray[np.int64] = np.array([_GROUPS[stream] for stream in Stream])[trace.stream]
     group = (1 + trace.rank.astype(np.int64) * len(_GROUP_NAMES) + kind) * _LANES
-    threads = group.copy()
+    threads: NDArray[np.int64] = group.copy()
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         start, end = trace.start_ns[rows], trace.end_ns[rows]

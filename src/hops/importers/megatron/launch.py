@@ -15,7 +15,7 @@ from hops.importers.megatron.settings import Settings, Sorted, read_flag_mapping
 from hops.importers.megatron.source import (
     EXPECTED,
     Asked,
-    Source,
+    LaunchSource,
     is_configuration,
     read_document,
     read_flags,
@@ -110,7 +110,7 @@ def launch_from_flags(
     return _located(read_flags(text, asked, where=name, folder=folder), asked, title=name)
 
 
-def _located(source: Source, asked: Asked, *, title: str) -> Launch:
+def _located(source: LaunchSource, asked: Asked, *, title: str) -> Launch:
     """A launch whose devices are asked for, or said by its launcher."""
     settings, left_out = _settings(source, asked)
     ranks = settings.count("pipeline_model_parallel_size", 1)
@@ -123,7 +123,7 @@ def _located(source: Source, asked: Asked, *, title: str) -> Launch:
     return _launch(source, settings, placed, extra, asked, stated_layers=(), title=title, transport="")
 
 
-def _settings(source: Source, asked: Asked) -> tuple[Settings, tuple[str, ...]]:
+def _settings(source: LaunchSource, asked: Asked) -> tuple[Settings, tuple[str, ...]]:
     """The arguments without those to be left out. Raises UsageError for what could not be read at all."""
     wanted = {_plain(each) for each in asked.without}
     kept = [each for each in source.words.settings if _plain(each.row.flag or each.row.name) not in wanted]
@@ -145,7 +145,7 @@ def _plain(flag: str) -> str:
     return flag.lstrip("-").replace("_", "-")
 
 
-def _unknown(source: Source, asked: Asked) -> list[str]:
+def _unknown(source: LaunchSource, asked: Asked) -> list[str]:
     """Flags that Megatron-LM does not have, but for those to be left out."""
     wanted = {_plain(each) for each in asked.without}
     return [each for each in source.words.unknown if _plain(each.split()[0]) not in wanted]
@@ -156,7 +156,7 @@ def _from_run(document: RunDocument, file: Path, asked: Asked) -> Launch:
     where = str(file)
     idle = {"--devices": asked.devices, "--hosts": asked.hosts, "--set": asked.given, "--command": asked.command}
     refuse_idle(idle, where)
-    source = Source(words=read_flag_mapping(document.arguments), unknowns=Unknowns(), where=where)
+    source = LaunchSource(words=read_flag_mapping(document.arguments), unknowns=Unknowns(), where=where)
     settings, left_out = _settings(source, asked)
     return _launch(
         source, settings, document.placed, Sorted(left_out=left_out), asked,
@@ -165,7 +165,7 @@ def _from_run(document: RunDocument, file: Path, asked: Asked) -> Launch:
 
 
 def _launch(
-    source: Source, settings: Settings, placed: tuple[Placed, ...], extra: Sorted, asked: Asked, *,
+    source: LaunchSource, settings: Settings, placed: tuple[Placed, ...], extra: Sorted, asked: Asked, *,
     stated_layers: tuple[int, ...], title: str, transport: str,
 ) -> Launch:  # fmt: skip
     where = source.where

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class LaunchSource:
     """The arguments of one launch, and what starts it.
 
     Attributes:
@@ -58,7 +58,7 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
-def read_flags(text: str, asked: Asked, *, where: str, folder: Path | None = None) -> Source:
+def read_flags(text: str, asked: Asked, *, where: str, folder: Path | None = None) -> LaunchSource:
     """A shell script that launches Megatron-LM, or its flags alone."""
     script = read_script(text, where=where, given=Given(values=asked.given, folder=folder))
     command = _training(script, asked, where)
@@ -70,11 +70,13 @@ def read_flags(text: str, asked: Asked, *, where: str, folder: Path | None = Non
     if command.only_if:
         notes.append(f"the command of {command.where} runs only if: {', '.join(command.only_if)}")
     started = read_launcher(command.words[:at], command.launcher, dict(script.variables), script.unknowns)
-    source = Source(words=words, unknowns=script.unknowns, where=command.where, started=started, notes=tuple(notes))
+    source = LaunchSource(
+        words=words, unknowns=script.unknowns, where=command.where, started=started, notes=tuple(notes)
+    )
     return _with_yaml(source, folder)
 
 
-def _with_yaml(source: Source, folder: Path | None) -> Source:
+def _with_yaml(source: LaunchSource, folder: Path | None) -> LaunchSource:
     """--yaml-cfg: its file holds all arguments."""
     cfg = next((setting for setting in source.words.settings if setting.row.name == "yaml_cfg"), None)
     if cfg is None:
@@ -86,11 +88,11 @@ def _with_yaml(source: Source, folder: Path | None) -> Source:
     if not isinstance(document, dict):
         raise UsageError(f"{file}: got {shown(document)}, expected sections of names and values")
     note = f"all arguments are those of {file}; Megatron-LM takes none from beside --yaml-cfg"
-    return Source(words=read_name_mapping(document), unknowns=source.unknowns, where=str(file), started=source.started,
-                  notes=(*source.notes, note))  # fmt: skip
+    words = read_name_mapping(document)
+    return replace(source, words=words, where=str(file), notes=(*source.notes, note))
 
 
-def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> Source:
+def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> LaunchSource:
     """A `model_config.yaml` with MODEL_ARGS, or a configuration for --yaml-cfg."""
     known = Unknowns()
     refuse_idle({"--command": asked.command}, where)
@@ -103,9 +105,9 @@ def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> S
         if unused:
             name = min(unused)
             raise UsageError(f"{where}: --set {name}={asked.given[name]} changes nothing: the file does not ask for it")
-        return Source(words=read_flag_mapping(filled), unknowns=known, where=where)
+        return LaunchSource(words=read_flag_mapping(filled), unknowns=known, where=where)
     refuse_idle({"--set": asked.given}, where)
-    return Source(words=read_name_mapping(document), unknowns=known, where=where)
+    return LaunchSource(words=read_name_mapping(document), unknowns=known, where=where)
 
 
 def refuse_idle(options: Mapping[str, object], where: str) -> None:
