@@ -230,7 +230,7 @@ def outcome(case: Case) -> str:
 
 def compiled(case: Case):  # noqa: ANN201
     """The case in the compiled engine; None if it does not end there."""
-    inputs = Inputs(case.program, lower(case.program), case.costs, case.network, case.settings)
+    inputs = Inputs.of(case.program, lower(case.program), case.costs, case.network, case.settings)
     return run_compiled(inputs, until_stop=case.until_stop)
 
 
