@@ -19,6 +19,7 @@ KERNELS = {
     "engine": "when, simulated",
     "planner": "layouts and what they cannot beat",
     "program": "an order in which all can run",
+    "schedules": "the paper's greedy order, which is a schedule's own rule",
     "search": "moves on orders",
     "timing": "when, expected",
 }

@@ -297,13 +297,13 @@ def search(costs: "Spec | StageCosts", *, budget: str = "0.5 s", seed: int = 0) 
     Raises DoesNotFitError if one microbatch does not fit.
     """
     from hops.build.setup import build as make
-    from hops.schedules.builtins import search_from_builtins as arrange
+    from hops.schedules.builtins import search_from_builtins
     from hops.search.search import iterations_for
     from hops.timing.stage_costs import StageCosts
     from hops.units import parse_time
 
     profile = costs if isinstance(costs, StageCosts) else make(costs).expected
-    return arrange(profile, iterations=iterations_for(parse_time(budget), profile), seed=seed)
+    return search_from_builtins(profile, iterations=iterations_for(parse_time(budget), profile), seed=seed)
 
 
 def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int = 64) -> "GoodputSummary":

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 from zlib import crc32
@@ -28,6 +29,7 @@ class Kernel(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], *, allocates: bool = True, once: bool = False) -> None:
         self.function, self._allocates, self._once = function, allocates, once
+        self._turns = 0
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,7 +52,8 @@ class Kernel(Generic[P, R]):
             work: how often the innermost loop runs, about.
             args: numbers, arrays, and NamedTuples of them. What is written into arrays is there in either form.
         """
-        if pays(work) or (self.is_compiled and work >= WORTH_CALLING_AGAIN):
+        self._turns += work  # many short loops are worth as much as a long one
+        if pays(work) or (work >= WORTH_CALLING_AGAIN and (self.is_compiled or pays(self._turns // 10))):
             return cast("Callable[..., R]", self.fast)(*args)
         lists = [_as_lists(each) for each in args]
         result = cast("Callable[..., R]", self.function)(*lists)
@@ -64,6 +67,15 @@ class Kernel(Generic[P, R]):
         if not available():
             return self.function
         return self._compiled(cache=True)
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether numba has compiled it before, in this process or another; else the first call takes its time."""
+        if not available():
+            return True
+        dispatcher: Any = self.fast
+        name = f"*.{dispatcher.py_func.__qualname__}-*.nbi"
+        return bool(dispatcher.signatures) or any(Path(dispatcher.stats.cache_path).glob(name))
 
     @cached_property
     def part(self) -> Callable[P, R]:
@@ -116,7 +128,7 @@ def _source(function: FunctionType) -> bytes:
 
 
 def available() -> bool:
-    """Whether numba is installed (the extra `fast`)."""
+    """Whether numba is installed (it has no wheels for Intel Macs)."""
     return find_spec("numba") is not None
 
 

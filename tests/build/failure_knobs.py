@@ -63,11 +63,13 @@ FAILURE_ELSEWHERE = {
     "failure.models.model.name": "test_api_faults: a model that never repairs stalls the run",
     "failure.link_timeout": "test_api_faults: the job fails",
     **{
-        f"failure.recovery.{key}": "tests/goodput/test_goodput_knobs.py"
+        f"failure.recovery.{key}": "tests/fleet/test_goodput_knobs.py"
         for key in (
-            *("policy", "detection", "restart", "reconfigure", "state", "storage_bandwidth", "spares", "state_from"),
+            *("detection", "restart", "reconfigure", "state", "storage_bandwidth", "spares", "state_from"),
             *("split_backward", "checkpoint.interval", "checkpoint.asynchronous", "checkpoint.pause"),
             "checkpoint.write",
         )
     },
+    "failure.recovery.policy.name": "tests/fleet/test_goodput_knobs.py",
+    "failure.recovery.policy.parameters": "tests/fleet/test_recovery_times.py: a plug-in's, which a spec passes on",
 }

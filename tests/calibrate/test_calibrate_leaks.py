@@ -87,7 +87,7 @@ def modules_below(module):
 
 def test_predicting_imports_no_reader_of_traces():
     below = modules_below("hops.calibrate.predict")
-    assert "hops.engine.run" in below
+    assert "hops.engine.reference" in below
     assert not {name for name in below if name.split(".")[1:2] == ["importers"]}
     assert not below & {"hops.calibrate.replay", "hops.calibrate.validate", "hops.calibrate.observations"}
 

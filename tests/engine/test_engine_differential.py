@@ -95,7 +95,7 @@ def test_policies_run_in_the_reference_only():
     scheduler = SCHEDULERS.get("1f1b")()
     expected = StageCosts.uniform(scheduler.shape(2, 2))
     with pytest.raises(UsageError, match="the compiled engine runs programs only"):
-        run_policy(scheduler, expected, costs(2), Network.uniform(2), RunSettings(engine=Engine.COMPILED))
+        run_policy(scheduler.placed(expected), costs(2), Network.uniform(2), RunSettings(engine=Engine.COMPILED))
 
 
 @needs_numba
@@ -106,3 +106,16 @@ def test_the_command_counts_how_cases_ended():
     )  # fmt: skip
     assert '"cases": 3' in done.stdout
     assert '"different": []' in done.stdout
+
+
+@needs_numba
+def test_the_first_run_of_an_installation_says_that_it_compiles(monkeypatch, capsys):
+    work, network = one_f_one_b(2, 2), Network.uniform(2)
+    run_program(work, costs(2), network, RunSettings(engine=Engine.COMPILED))
+    capsys.readouterr()
+    run_program(work, costs(2), network, RunSettings(engine=Engine.COMPILED))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("hops.compiled.Kernel.is_cached", False)
+    run_program(work, costs(2), network, RunSettings(engine=Engine.COMPILED))
+    said = capsys.readouterr().err
+    assert said == "hops: compiling the engine, which takes some seconds, once per installation\n"

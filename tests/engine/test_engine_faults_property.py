@@ -124,7 +124,7 @@ class Case:
         )
         how = RunSettings(iterations=self.iterations, p2p=self.p2p, faults=faults)
         if self.program is None:
-            return run_policy(Greedy(), StageCosts.uniform(self.shape), self.costs, self.network, how)
+            return run_policy(Greedy().placed(StageCosts.uniform(self.shape)), self.costs, self.network, how)
         return run_program(self.program, self.costs, self.network, how)
 
 

@@ -182,7 +182,7 @@ def test_a_program_driven_as_a_policy_gives_the_same_trace(split, mode):
     how = RunSettings(p2p=mode, iterations=2)
     network = Network.uniform(4, latency_s=1e-4)
     profile = StageCosts.uniform(work.shape)
-    assert run_policy(Follow(work), profile, costs(4), network, how) == run_program(work, costs(4), network, how)
+    assert run_policy(Follow(work).placed(profile), costs(4), network, how) == run_program(work, costs(4), network, how)
 
 
 @pytest.mark.parametrize("mode", list(P2P))
@@ -192,9 +192,9 @@ def test_a_policy_completes_in_every_mode_unless_rendezvous_forbids(mode):
     network = Network.uniform(3, latency_s=1e-4)
     if mode is P2P.BLOCKING:
         with pytest.raises(StalledError, match="try p2p: blocking_fused"):
-            run_policy(Greedy(), StageCosts.uniform(shape), costs(3), network, how)
+            run_policy(Greedy().placed(StageCosts.uniform(shape)), costs(3), network, how)
         return
-    trace = run_policy(Greedy(), StageCosts.uniform(shape), costs(3), network, how)
+    trace = run_policy(Greedy().placed(StageCosts.uniform(shape)), costs(3), network, how)
     assert len(trace.of(Stream.COMPUTE)) == 2 * 3 * 4 * 2
 
 
@@ -219,7 +219,7 @@ class Stubborn(Greedy):
 def test_a_policy_that_returns_nonsense_is_told_so(ranks, action, message):
     shape = Shape.loop(ranks, num_microbatches=2)
     with pytest.raises(ProgramError, match=message):
-        run_policy(Stubborn(action), StageCosts.uniform(shape), costs(ranks), Network.uniform(ranks))
+        run_policy(Stubborn(action).placed(StageCosts.uniform(shape)), costs(ranks), Network.uniform(ranks))
 
 
 def test_a_policy_that_gives_up_stalls_with_a_message():
@@ -229,7 +229,7 @@ def test_a_policy_that_gives_up_stalls_with_a_message():
 
     shape = Shape.loop(2, num_microbatches=2)
     with pytest.raises(StalledError, match="rank 0: its policy returned no action although work is left"):
-        run_policy(Lazy(), StageCosts.uniform(shape), costs(2), Network.uniform(2))
+        run_policy(Lazy().placed(StageCosts.uniform(shape)), costs(2), Network.uniform(2))
 
 
 def test_rendezvous_makes_plain_1f1b_deadlock_and_fused_pairs_resolve_it():

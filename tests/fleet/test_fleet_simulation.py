@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hops.build.setup import build
 from hops.faults.plan import FaultPlan
 from hops.fleet.fleet import FleetPlan
+from hops.fleet.iteration_times import IterationDraws, Touched
 from hops.fleet.recovery.base import RECOVERIES, Variant
+from hops.fleet.simulate import _with_touched
 from hops.fleet.time_use import TimeUse
 
 POLICIES = ("checkpoint_restart", "spare", "reroute", "replan", "stall")
@@ -326,3 +328,29 @@ def test_a_transport_that_gives_up_at_once_does_not_hang(alone):
     for policy in POLICIES:
         story = timing_out(alone, 0).train(policy, [link("node1.nic.in", 0, 400)], horizon_ns=590 * S, times=FREE)
         assert sum(story.spent_ns.values()) == 590 * S
+
+
+def test_of_two_copies_in_which_something_changes_the_slower_decides(three):
+    """Both get slow within one iteration; alone or with the milder one, the worse one costs the same."""
+    horizon_ns = 30 * three.iteration_ns
+    mild, bad = slow("node1/0", 4.5, 1e6, 1.2), slow("node1/0", 4.5, 1e6, 1.5)
+    found = [
+        three.train("stall", FleetPlan.of(FaultPlan.of(each) for each in faults), horizon_ns=horizon_ns, times=FREE)
+        for faults in ([[bad]], [[mild], [bad]], [[bad], [mild]])
+    ]
+    assert [each.touched_iterations for each in found] == [1, 1, 1]
+    assert found[0].spent_ns == found[1].spent_ns == found[2].spent_ns
+
+
+def test_each_way_of_counting_a_touched_iteration_takes_its_own_slowest_copy():
+    rest = IterationDraws(actual=np.asarray([3.0]), unslowed=np.asarray([1.0]), planned=np.asarray([1.0]))
+    touched = [
+        Touched(actual_ns=9, unslowed_ns=2, planned_ns=2),
+        Touched(actual_ns=7, unslowed_ns=6, planned_ns=4),
+    ]
+    for order in (touched, touched[::-1]):
+        whole = _with_touched(rest, order)
+        assert (whole.actual[0], whole.unslowed[0], whole.planned[0]) == (9, 6, 4)
+    idle = IterationDraws(actual=np.asarray([11.0]), unslowed=np.asarray([8.0]), planned=np.asarray([5.0]))
+    whole = _with_touched(idle, touched)
+    assert (whole.actual[0], whole.unslowed[0], whole.planned[0]) == (11, 8, 5)

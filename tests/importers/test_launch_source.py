@@ -219,10 +219,11 @@ def test_names_of_a_configuration_are_flags(tmp_path, line, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("MODEL_ARGS: {--num-layers: [[1]]}", "--num-layers: got list, expected a value or a list of values"),
-        ("MODEL_ARGS: {--bf16: &a [*a]}", "--bf16: got list, expected true or false"),
-        ("num_layers: &a {b: *a}", "b: no flag of Megatron-LM is spelt so"),
-        ("language_model: {num_layers: &a [1, *a]}", "num_layers: got list, expected a value or a list of values"),
+        ("MODEL_ARGS: {--num-layers: [[1]]}", "--num-layers: got a list, expected a value or a list of values"),
+        ("MODEL_ARGS: {--bf16: &a [*a]}", "--bf16: got a list, expected true or false"),
+        ("num_layers: &a {b: [[1]]}", "b: no flag of Megatron-LM is spelt so"),
+        ("language_model: {num_layers: [{a: 1}]}", "num_layers: got a mapping, expected a value or a list of values"),
+        ("language_model: &a {num_layers: *a}", ""),
         ("MODEL_ARGS: [", "cfg.yaml:1:14: not YAML"),
     ],
 )
@@ -235,13 +236,15 @@ def test_documents_that_hold_themselves_or_too_much_are_refused(tmp_path, text, 
 
 @pytest.mark.parametrize("asked", [{"devices": ["l4"]}, {"hosts": "1x1xl4"}, {"given": {"A": "1"}}, {"command": 1}])
 def test_options_that_a_run_yaml_does_not_take_are_refused(tmp_path, asked):
-    (tmp_path / "run.yaml").write_text("arguments: {num-layers: 2}\nstages: []\n")
+    (tmp_path / "run.yaml").write_text(
+        "arguments: {num-layers: 2}\nstages: [{gpu: L4, host: a, device_id: b, layers: 2}]\n"
+    )
     with pytest.raises(UsageError, match="changes nothing about such a file; leave it out"):
         read_launch(tmp_path, asked=Asked(**asked))
 
 
 def test_a_file_without_end_is_refused():
-    with pytest.raises(UsageError, match="/dev/zero: got more than 1048576 bytes, expected a launch"):
+    with pytest.raises(UsageError, match="/dev/zero: got more than 1048576 bytes, expected a run folder"):
         read_launch(Path("/dev/zero"), ("l4",))
 
 

@@ -52,7 +52,7 @@ def summary(request):
         routes={(a, b): Route(links=(int(min(a, b) > 1),), latency_s=0.0002) for a, b in pairs},
     )
     trace = run_policy(
-        scheduler, StageCosts.uniform(shape), costs, network, RunSettings(iterations=3, p2p=p2p, schedule=name)
+        scheduler.placed(StageCosts.uniform(shape)), costs, network, RunSettings(iterations=3, p2p=p2p, schedule=name)
     )
     memory = (StageMemory(weights_bytes=10, activation_bytes=4, kept_for_weight_bytes=1),) * shape.num_stages
     return summarize(trace, RunFacts(warmup_iterations=1, stage_memory=memory))

@@ -1,6 +1,7 @@
 """Where iterations end when the trace does not say, and what follows the pipeline: parts, faults, reductions."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -176,6 +177,13 @@ def test_reductions_are_on_the_links_that_would_hold_them_up():
     }  # fmt: skip
     assert uses["a.nic.out"].busy_share == pytest.approx(30 / 80)
     assert {use.messages for use in uses.values()} == {0}
+
+
+def test_links_inside_a_host_carry_no_gradient_reduction():
+    """Copies of a rank are on other hosts."""
+    trace = reduced(hit=(90, 91))
+    inside = replace(trace, meta=replace(trace.meta, hosts=("one", "one")))
+    assert {use.reducing_ns for use in link_uses(of(inside))} == {0}
 
 
 def test_messages_and_reductions_on_a_link_count_once_where_they_overlap():

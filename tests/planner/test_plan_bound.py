@@ -142,3 +142,25 @@ def test_the_knapsack_is_the_least_over_all_sets(data):
     if np.isfinite(least):
         picked = found.pick(0).items
         assert sum(weights[(0, *item)] for item in picked) == pytest.approx(least)
+
+
+STRONG = SPEC.format(
+    layers=24, hidden=2048, vocab=65536, microbatches=16, schedule="1f1b", first="h100", second="l4", third="a100",
+    network="ethernet-100", synchronized="true",
+)  # fmt: skip
+GOLDEN = [  # milliseconds, and what an iteration costs at least in seconds x price per hour
+    ((), 265.59010323401766, 2.388161877994378),
+    (("pipeline.schedule=zb_h1",), 215.0116754176611, 2.388161877994378),
+    (("pipeline.schedule=gpipe",), 232.06118750906068, 2.388161877994378),
+    (("pipeline.microbatches=3",), 85.37770087984729, 0.46431698994614157),
+    (("pipeline.microbatches=4",), 94.91668487283232, 0.6123050582575443),
+    (("optimizer.synchronized=false",), 256.6137022793637, 2.3720587238177666),
+]
+
+
+@pytest.mark.parametrize(("changes", "least_ms", "least_price"), GOLDEN)
+def test_the_bound_is_as_strong_as_it_was(changes, least_ms, least_price):
+    """A bound that lost a term would still be one; these numbers may only rise, while all other tests hold."""
+    (search,) = searches(STRONG, *changes)
+    assert 1e3 * search.bounds.choices.seconds == pytest.approx(least_ms, rel=1e-9)
+    assert search.bounds.choices.price_seconds == pytest.approx(least_price, rel=1e-9)

@@ -120,3 +120,37 @@ def test_interleaved_1f1b_needs_what_its_program_holds():
         first_backward = next(place for place, action in enumerate(actions) if action.op is Op.B)
         for stage in Shape.loop(4, num_microbatches=12, chunks=2).stages_of(rank):
             assert counted[stage] == sum(action.stage == stage for action in actions[:first_backward])
+
+
+FULL = "[{type: l4, memory: 2 GiB}, {type: l4, memory: 3 GiB}]"
+FAR = "hardware.interconnect={bandwidth: 100 Gbit/s, latency: 30 ms}"
+STRONG = {  # sums of the floors, in milliseconds, of 30 layouts each
+    "plain": ((), (8741.922177, 8856.907819, 8704.211124, 8544.657451)),
+    "few": (("pipeline.microbatches=3",), (2927.919011, 2992.012269, 2893.247868, 2756.721666)),
+    "blocking": (("pipeline.p2p=blocking_fused",), (8777.172685, 8856.907819, 8741.789696, 8582.236023)),
+    "slow": (
+        ("hardware.interconnect={bandwidth: 200 Mbit/s, latency: 1 ms}",),
+        (97665.169412, 87630.333728, 87297.176373, 90207.010648),
+    ),
+    "far": ((FAR,), (15944.373899, 11973.787819, 11424.165957, 11839.682409)),
+    "full": (
+        (FAR, "pipeline.microbatch_size=4", f"hardware.nodes=[{{count: 3, devices: {FULL}}}]"),
+        (0.0, 0.0, 7140.689369, 6930.441805),
+    ),
+}
+
+
+def floors_ms(changes, family):
+    """The sum over random layouts that fit."""
+    problem = problem_of(opened(MIXED, *changes).base, family)
+    rng = np.random.default_rng(9)
+    floors = np.array([layout_bound(problem, random_layout(rng, 6, 12)) for _ in range(30)])
+    return 1e3 * float(floors[np.isfinite(floors)].sum())
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_floors_are_as_strong_as_they_were(name):
+    """Without any one of its terms the closed form would still be a floor; together they come to these sums."""
+    changes, golden = STRONG[name]
+    for family, sum_ms in zip(ScheduleFamily, golden, strict=True):
+        assert floors_ms(changes, family) == pytest.approx(sum_ms, rel=1e-9)

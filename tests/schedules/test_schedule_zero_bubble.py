@@ -173,7 +173,7 @@ def test_the_compiled_order_is_the_plain_one(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["zero_bubble", "zero_bubble_paper"])
-@pytest.mark.skipif(not available(), reason="needs the extra `fast` (numba)")
+@pytest.mark.skipif(not available(), reason="needs numba")
 def test_a_limit_beyond_64_bits_is_no_limit_in_both_forms(name):
     """Files say `no limit` by numbers of any size; compiled code holds 64 bits."""
     shape = Shape.loop(3, num_microbatches=5)

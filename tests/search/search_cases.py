@@ -11,7 +11,7 @@ from shared_data import FACTS
 from hops.compiled import available
 from hops.timing.examples import profile_from_json, read_profiles
 
-needs_numba = pytest.mark.skipif(not available(), reason="takes minutes without numba (extra `fast`)")
+needs_numba = pytest.mark.skipif(not available(), reason="takes minutes without numba")
 
 
 def optima():

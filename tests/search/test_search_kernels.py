@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from search_cases import profiles, random_profile
 
 from hops.bounds.lower_bound import bound_of, tails_of
-from hops.bounds.release_times import Heads, Limits, earliest, memory_limits
+from hops.bounds.release_times import Heads, MemoryLimits, earliest, memory_limits
 from hops.cost.table import TableCosts
 from hops.engine.simulate import run_program
 from hops.hardware.network import Network
@@ -101,7 +101,7 @@ def test_compiled_and_interpreted_kernels_agree(seed):
     for form in ("fast", "function"):
         run = lambda kernel, *args, form=form: getattr(kernel, form)(costs, *args)
         zeros = lambda *shape: np.zeros(shape, dtype=np.int64)
-        limits = Limits(zeros(costs.num_stages, costs.num_stages), zeros(costs.num_stages))
+        limits = MemoryLimits(zeros(costs.num_stages, costs.num_stages), zeros(costs.num_stages))
         heads = Heads(zeros(costs.num_stages, costs.size), zeros(costs.num_stages, costs.size))
         run(memory_limits, limits)
         run(earliest, limits, heads)

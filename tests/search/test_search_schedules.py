@@ -182,7 +182,7 @@ def test_the_engine_runs_priorities_as_the_simulation_behind_the_choice_does(pla
         input_backward_s=profile.input_backward_s,
         weight_backward_s=profile.weight_backward_s,
     )
-    trace = run_policy(scheduler, profile, costs, Network.uniform(4))
+    trace = run_policy(scheduler.placed(profile), costs, Network.uniform(4))
     ran = program_from_trace(trace)
     assert fits_budget(ran, profile)
     expected = expected_ns(profile, scheduler.choice.program, Noise(), seed=0, look_ahead=look_ahead)

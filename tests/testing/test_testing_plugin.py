@@ -40,7 +40,7 @@ def installed(tmp_path, monkeypatch):
 def simulate(scheduler, shape, **times):
     profile = StageCosts.uniform(shape, **times)
     costs = TableCosts.uniform(shape.num_stages, **times)
-    return program_from_trace(run_policy(scheduler, profile, costs, Network.uniform(shape.num_ranks)))
+    return program_from_trace(run_policy(scheduler.placed(profile), costs, Network.uniform(shape.num_ranks)))
 
 
 def test_its_name_is_listed_after_ours():

@@ -10,7 +10,7 @@ import numpy as np
 
 from hops.arrays import IntArray
 from hops.bounds.one_machine import deferral, one_machine
-from hops.bounds.release_times import Heads, Limits, earliest, latest, memory_limits
+from hops.bounds.release_times import Heads, MemoryLimits, earliest, latest, memory_limits
 from hops.bounds.shared_ranks import shared_deferral, tighten
 from hops.errors import DoesNotFitError
 from hops.program.action import Op
@@ -125,9 +125,9 @@ def _least_times(costs: CostArrays) -> tuple[IntArray, IntArray, IntArray]:
     return times[:, Op.F].copy(), backward, whole - backward
 
 
-def _limits(costs: CostArrays) -> Limits:
+def _limits(costs: CostArrays) -> MemoryLimits:
     square = (costs.num_stages, costs.num_stages)
-    limits = Limits(np.empty(square, dtype=np.int64), np.empty(square[0], dtype=np.int64))
+    limits = MemoryLimits(np.empty(square, dtype=np.int64), np.empty(square[0], dtype=np.int64))
     memory_limits.fast(costs, limits)
     return limits
 

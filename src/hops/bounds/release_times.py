@@ -16,7 +16,7 @@ NEVER = -(1 << 60)
 LONG = 1 << 60
 
 
-class Limits(NamedTuple):
+class MemoryLimits(NamedTuple):
     """What memory forces on every stage, counted in microbatches; see `memory_limits`.
 
     Attributes:
@@ -35,7 +35,7 @@ class Heads(NamedTuple):
 
 
 @kernel
-def memory_limits(costs: CostArrays, out: Limits) -> None:
+def memory_limits(costs: CostArrays, out: MemoryLimits) -> None:
     """Fill in what memory forces on every stage.
 
     `window[s, u]`, for stages s <= u of one rank: forward j of s starts only after backward j - window of u has ended,
@@ -66,7 +66,7 @@ def memory_limits(costs: CostArrays, out: Limits) -> None:
 
 
 @kernel
-def earliest(costs: CostArrays, limits: Limits, heads: Heads) -> None:
+def earliest(costs: CostArrays, limits: MemoryLimits, heads: Heads) -> None:
     """Raise the earliest starts of the j-th forward and the j-th backward of each stage; shapes (stages, size).
 
     A stage's own work enters through anchors: from an action that can't start before time h, the rank has at least the
@@ -158,7 +158,7 @@ def earliest(costs: CostArrays, limits: Limits, heads: Heads) -> None:
 
 
 @kernel
-def latest(costs: CostArrays, limits: Limits, tails: Tails) -> None:
+def latest(costs: CostArrays, limits: MemoryLimits, tails: Tails) -> None:
     """Raise the least time from the end of the j-th last forward, and of the I of the j-th last backward, to the end.
 
     The same as `earliest` with time running backwards: backwards come first there, then forwards.

@@ -118,13 +118,13 @@ class PreparedRun:
         setup = self.setup
         if self.program is not None:
             return run_program_until_stop(self.program, setup.costs, setup.network, settings)
-        return run_policy_until_stop(setup.scheduler(), setup.expected, setup.costs, setup.network, settings)
+        return run_policy_until_stop(setup.scheduler().placed(setup.expected), setup.costs, setup.network, settings)
 
     def _run(self, settings: RunSettings) -> Trace:
         setup = self.setup
         if self.program is not None:
             return run_program(self.program, setup.costs, setup.network, settings)
-        return run_policy(setup.scheduler(), setup.expected, setup.costs, setup.network, settings)
+        return run_policy(setup.scheduler().placed(setup.expected), setup.costs, setup.network, settings)
 
     def _settings(self, iterations: int, seed: int, plan: FaultPlan) -> RunSettings:
         usual = self.setup.settings

@@ -58,7 +58,7 @@ def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None =
         trace = run_program(program, setup.costs, setup.network, settings)
     else:
         check_weights_fit(setup)
-        trace = run_policy(scheduler, setup.expected, setup.costs, setup.network, settings)
+        trace = run_policy(scheduler.placed(setup.expected), setup.costs, setup.network, settings)
     check_horizon(setup.spec, int(trace.end_ns.max(initial=0)))
     return SimulatedRun(setup=setup, trace=trace, plan=plan)
 

@@ -70,7 +70,7 @@ def everything(folder: Path) -> "OutputSection":
     return OutputSection(
         summary=str(folder / "summary.json"),
         events=str(folder / "events.csv"),
-        trace=str(folder / "trace.json"),
+        trace=str(folder / "trace.json.gz"),
         timeline=str(folder / "timeline.png"),
         dashboard=str(folder / "dashboard.png"),
         faults=str(folder / "faults.json"),

@@ -1,5 +1,6 @@
 """Runs a program in the compiled engine: prepares arrays, calls the kernel until it is done, returns the trace."""
 
+import sys
 from typing import TypeVar
 
 import numpy as np
@@ -198,6 +199,8 @@ def run_compiled(inputs: Inputs, *, until_stop: bool) -> StoppedRun | None:
 
     None: it stalls, or a transport gives up that must not; the reference has words for that.
     """
+    if not run_events.is_cached:
+        print("hops: compiling the engine, which takes some seconds, once per installation", file=sys.stderr)
     faults, ranks = inputs.settings.faults, inputs.program.num_ranks
     until_ns, reported = _first_horizon(inputs), 0
     names = [link.name for link in inputs.network.links]

@@ -9,19 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.distributions import FloatArray, generator
+from hops.distributions import generator
 from hops.hardware.network import Network, Route
-from hops.program.action import ACTION_OPS, Op
+from hops.program.action import NUM_OPS, Op
 from hops.program.shape import Shape
-from hops.units import NS_PER_S
+from hops.units import to_ns
 
 Ints = NDArray[np.int64]
-NUM_OPS = len(ACTION_OPS)
-
-
-def to_ns(seconds: FloatArray) -> Ints:
-    """Seconds to the nearest nanosecond."""
-    return np.rint(seconds * NS_PER_S).astype(np.int64)
 
 
 def draw_durations(number: int, shape: Shape, costs: CostModel, seed: int) -> Ints:
@@ -57,7 +51,7 @@ def receiver(shape: Shape, stage: int, op: Op) -> int | None:
 def _draw_route(route: Route, count: int, key: tuple[int, int, int, int]) -> Ints | int:
     """Latency of `count` messages over a route, drawn for (seed, iteration, stage, op)."""
     if route.jitter is None and route.stall is None:
-        return round(route.latency_s * NS_PER_S)
+        return to_ns(route.latency_s)
     seed, *indices = key
     seconds = np.full(count, route.latency_s)
     if route.jitter is not None:

@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hops.engine.settings import Faults
 from hops.faults.plan import FOREVER, Fault, FaultKind
@@ -183,54 +184,59 @@ def with_fault_rows(trace: Trace, disturbances: FaultWindows) -> Trace:
     gradient reduction crosses it. `iteration` is the one that had started last, anywhere.
     """
     end = int(trace.end_ns.max(initial=0))
-    numbers, first = np.unique(trace.iteration, return_index=True)  # rows are sorted by start
-    rows: dict[str, list[int]] = {name: [] for name in COLUMNS}
-    pairs_of_link = _pairs_of_links(trace, disturbances)
-    for fault in disturbances.faults.plan.begun_by(end - 1):
-        started = int(np.searchsorted(trace.start_ns[first], fault.start_ns, side="right"))
-        for rank, peer in _hit(fault, disturbances, pairs_of_link, trace.meta.num_ranks):
-            row = {
-                "iteration": int(numbers[max(0, started - 1)]),
-                "rank": rank,
-                "stream": int(Stream.FAULT),
-                "stage": -1,
-                "op": int(Op.HOST),
-                "microbatch": -1,
-                "peer": peer,
-                "start_ns": fault.start_ns,
-                "end_ns": min(fault.end_ns, end),
-                "bytes": 0,
-            }
-            for name, value in row.items():
-                rows[name].append(value)
-    if not rows["rank"]:
-        return trace
-    columns = {name: np.concatenate([getattr(trace, name), rows[name]]) for name in COLUMNS}
-    return Trace.from_columns(columns, trace.meta)
+    begun = disturbances.faults.plan.begun_by(end - 1)
+    hit_by = _hit_by(trace, disturbances) if begun else {}
+    numbers, first = np.unique(trace.iteration, return_index=True) if begun else ((), ())  # rows are sorted by start
+    begins = [int(trace.start_ns[row]) for row in first]
+    rows = []
+    for fault in begun:
+        number = int(numbers[max(0, bisect_right(begins, fault.start_ns) - 1)])
+        for rank, peer in hit_by.get((fault.kind.of_link, fault.target), ()):
+            rows.append((number, rank, _FAULT, -1, int(Op.HOST), -1, peer, fault.start_ns, min(fault.end_ns, end), 0))
+    return _inserted(trace, np.array(rows, dtype=np.int64)) if rows else trace
 
 
-def _hit(
-    fault: Fault, disturbances: FaultWindows, pairs_of_link: dict[str, list[tuple[int, int]]], num_ranks: int
-) -> Iterator[tuple[int, int]]:
-    """Ranks and peers (-1: none) that a fault hits."""
-    if fault.kind in (FaultKind.LINK_SLOW, FaultKind.LINK_DOWN):
-        yield from pairs_of_link.get(fault.target, ())
-        return
-    devices = disturbances.faults.devices or tuple(f"rank{rank}" for rank in range(num_ranks))
-    yield from ((rank, -1) for rank, device in enumerate(devices) if device == fault.target)
+_FAULT = int(Stream.FAULT)
 
 
-def _pairs_of_links(trace: Trace, disturbances: FaultWindows) -> dict[str, list[tuple[int, int]]]:
-    sent = trace.where((trace.peer >= 0) & (trace.peer != trace.rank))  # pairs bear their own rank
-    pairs = set(zip(sent.rank.tolist(), sent.peer.tolist(), strict=True))
+def _inserted(trace: Trace, rows: NDArray[np.int64]) -> Trace:
+    """The trace with a few more rows, shape (rows, columns), each where it belongs."""
+    added = dict(zip(COLUMNS, rows.T, strict=True))
+    order = np.lexsort((added["rank"], added["end_ns"], added["start_ns"]))
+    added = {name: column[order] for name, column in added.items()}
+    lows = np.searchsorted(trace.start_ns, added["start_ns"], side="left").tolist()
+    highs = np.searchsorted(trace.start_ns, added["start_ns"], side="right").tolist()
+    places = []
+    for row, (low, high) in enumerate(zip(lows, highs, strict=True)):  # among those that start then
+        end, rank = trace.end_ns[low:high], trace.rank[low:high]
+        before = (end == added["end_ns"][row]) & (
+            (rank < added["rank"][row]) | ((rank == added["rank"][row]) & (trace.stream[low:high] <= _FAULT))
+        )
+        places.append(low + int(np.count_nonzero(before | (end < added["end_ns"][row]))))
+    columns = {
+        name: np.insert(getattr(trace, name), places, added[name].astype(kind)) for name, kind in COLUMNS.items()
+    }
+    return Trace(**columns, meta=trace.meta)
+
+
+def _hit_by(trace: Trace, disturbances: FaultWindows) -> dict[tuple[bool, str], list[tuple[int, int]]]:
+    """By whether it is a link, and its name: the ranks that its faults hit, and their peers (-1: none)."""
+    ranks = trace.meta.num_ranks
+    found: dict[tuple[bool, str], list[tuple[int, int]]] = defaultdict(list)
+    for rank, device in enumerate(disturbances.faults.devices or tuple(f"rank{rank}" for rank in range(ranks))):
+        found[False, device].append((rank, -1))
+    if not any(fault.kind.of_link for fault in disturbances.faults.plan):
+        return found
+    sent = (trace.peer >= 0) & (trace.peer != trace.rank)  # pairs of actions bear their own rank
+    numbers = np.unique(trace.rank[sent].astype(np.int64) * ranks + trace.peer[sent]).tolist()
+    pairs = {divmod(number, ranks) for number in numbers}
     if np.any(trace.op == Op.TIED_REDUCE):
         first, last = trace.meta.rank_of_stage[0], trace.meta.rank_of_stage[-1]
         pairs |= {(first, last), (last, first)}
-    found: dict[str, list[tuple[int, int]]] = {}
     for pair in sorted(pairs):
         for link in trace.meta.routes.get(pair, ()):
-            found.setdefault(trace.meta.links[link].name, []).append(pair)
+            found[True, trace.meta.links[link].name].append(pair)
     for rank in np.unique(trace.rank[trace.op == Op.GRAD_REDUCE]).tolist() if disturbances.reduction_links else ():
         for link in disturbances.reduction_links[rank]:
-            found.setdefault(disturbances.links[link], []).append((rank, rank))
+            found[True, disturbances.links[link]].append((rank, rank))
     return found

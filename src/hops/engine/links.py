@@ -110,15 +110,5 @@ class Links:
             self._loop.at(now + _left_ns(transfer.remaining, rate), self._finish, transfer, transfer.version)
 
 
-def transfer_ns(network: Network, pair: tuple[int, int], num_bytes: int) -> int:
-    """How long a message that is alone on its links holds them."""
-    finite = [
-        link.bandwidth / NS_PER_S
-        for index in network.routes[pair].links
-        if isfinite((link := network.links[index]).bandwidth)
-    ]
-    return _left_ns(float(num_bytes), min(finite)) if num_bytes and finite else 0
-
-
 def _left_ns(num_bytes: float, per_ns: float) -> int:
     return max(0, ceil(num_bytes / per_ns - _ROUNDING_NS))

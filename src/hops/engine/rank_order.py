@@ -10,9 +10,9 @@ import numpy as np
 from hops.engine.iteration import Iteration
 from hops.errors import ProgramError
 from hops.program.action import Action, Op
+from hops.program.policy import Policy
 from hops.program.program import Program
 from hops.program.wiring import NONE, Wiring
-from hops.schedules.base import Scheduler
 
 
 class RankOrder(ABC):
@@ -128,7 +128,7 @@ class FixedOrder(RankOrder):
 
 
 class RankView:
-    """What a policy sees of its rank (see hops.schedules.base.View)."""
+    """What a policy sees of its rank (see hops.program.policy.View)."""
 
     def __init__(self, rank: int, wiring: Wiring) -> None:
         self.rank = rank
@@ -218,8 +218,8 @@ class PolicyOrder(RankOrder):
 
     is_policy = True
 
-    def __init__(self, scheduler: Scheduler, wiring: Wiring) -> None:
-        self._scheduler = scheduler
+    def __init__(self, policy: Policy, wiring: Wiring) -> None:
+        self._policy = policy
         self._wiring = wiring
         ranks = wiring.shape.num_ranks
         self.views = [RankView(rank, wiring) for rank in range(ranks)]
@@ -231,7 +231,7 @@ class PolicyOrder(RankOrder):
         queue, view = self._queues[rank], self.views[rank]
         if not queue and not self.is_done(rank):
             view.now_ns = self.clock()
-            for action in self._scheduler.next_actions(view):
+            for action in self._policy.next_actions(view):
                 self._check(view, action)
                 queue.append(action)
         return queue[0] if queue else None
@@ -267,7 +267,7 @@ class PolicyOrder(RankOrder):
         return None
 
     def _check(self, view: RankView, action: Action) -> None:
-        name = type(self._scheduler).__name__
+        name = type(self._policy).__name__
         shape = self._wiring.shape
         where = f"{name}.next_actions on rank {view.rank} at {view.now_ns / 1e6:.3f} ms"
         if not (0 <= action.stage < shape.num_stages and 0 <= action.microbatch < shape.num_microbatches):

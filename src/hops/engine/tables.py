@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.engine.draws import NUM_OPS, draw_delays, draw_durations, draw_end
+from hops.engine.draws import draw_delays, draw_durations, draw_end
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
     ALL_UP,
@@ -61,7 +61,7 @@ from hops.engine.rows import message_sizes
 from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
-from hops.program.action import Op
+from hops.program.action import NUM_OPS, Op
 from hops.program.lowering import Lowered
 from hops.program.program import Program
 from hops.program.shape import Shape
@@ -113,7 +113,11 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
     of_rank = np.column_stack([program.first, [*program.first[1:], 0], ranges[2 * kinds :]])
     return Tables(
         actions=_actions(program, low, feeder, target),
-        kinds=fixed(np.column_stack([owner, feeder, target, _sizes(costs), ranges[:kinds], ranges[kinds : 2 * kinds]])),
+        kinds=fixed(
+            np.column_stack(
+                [owner, feeder, target, message_sizes(costs).reshape(-1), ranges[:kinds], ranges[kinds : 2 * kinds]]
+            )
+        ),
         crossed=crossed,
         of_rank=fixed(of_rank),
         full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
@@ -159,11 +163,6 @@ def ends_of(shape: Shape) -> tuple[Ints, Ints, Ints]:
     return owner, other(stage - step), other(stage + step)
 
 
-def _sizes(costs: CostModel) -> Ints:
-    sizes = message_sizes(costs)
-    return np.column_stack([sizes, np.zeros(len(sizes), dtype=np.int64)]).reshape(-1)
-
-
 def _routes(owner: Ints, target: Ints, network: Network) -> list[Links]:
     """Links that the output of each kind crosses."""
     if not network.links:
@@ -191,9 +190,8 @@ def make_windows(known: FaultWindows, num_links: int) -> Windows:
     if not known.faults.plan:
         nothing = fixed([])
         lows = fixed(np.zeros(len(known.rank_pace) + len(known.link_pace) + 1, dtype=np.int64))
-        return Windows(
-            fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), np.int64)), NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS
-        )  # fmt: skip
+        edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
+        return Windows(edges, none, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
     until = {(link, start): end for link, windows in enumerate(known.link_down) for start, end in windows}
     items = [list(_items(at, change, until, num_links)) for at, change in known.changes]
     lows = np.cumsum([0, *map(len, items)])

@@ -91,7 +91,7 @@ class LikeCopies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draws:
+class IterationDraws:
     """Iteration times of the whole fleet in ns: as it is, with nothing slow, and as planned with nothing missing."""
 
     actual: Floats
@@ -118,7 +118,7 @@ class FleetTimes:
         """Mean of one copy of the slowest group."""
         return max(as_is.mean_ns for as_is, _ in self.groups)
 
-    def draw(self, count: int, rng: np.random.Generator) -> Draws:
+    def draw(self, count: int, rng: np.random.Generator) -> IterationDraws:
         """`count` iterations.
 
         Every group draws its slowest copy; the same draw says how long it would have taken without faults, and as
@@ -138,7 +138,7 @@ class FleetTimes:
         ]
         planned = planned_rows.max(axis=0, initial=0.0)
         whole = len(rows) == len(knots) and all(sound is self.planned for _, sound in self.groups)
-        return Draws(
+        return IterationDraws(
             actual=_largest(rows, count),
             unslowed=planned if whole else _largest(sound_rows, count),
             planned=planned,

@@ -14,7 +14,15 @@ from hops.errors import UsageError
 from hops.faults.plan import Fault, FaultKind
 from hops.fleet.fault_timeline import FaultTimeline, blocks, downtime_ns
 from hops.fleet.fleet import Fleet, FleetPlan
-from hops.fleet.iteration_times import Draws, FleetTimes, Ints, IterationTimeTable, LikeCopies, Touched, conditions
+from hops.fleet.iteration_times import (
+    FleetTimes,
+    Ints,
+    IterationDraws,
+    IterationTimeTable,
+    LikeCopies,
+    Touched,
+    conditions,
+)
 from hops.fleet.job_events import JobEvents
 from hops.fleet.machine import advance, start
 from hops.fleet.recovery.base import FleetLayout, RecoveryPolicy, Unit, Variant
@@ -187,7 +195,7 @@ class _Simulation:
         number, start_ns = self._touched, self._state.now_ns
         self._touched += 1
         found: dict[int, Touched] = {}
-        rest: Draws | None = None
+        rest: IterationDraws | None = None
         while todo := [
             copy
             for copy in self._faults.changing(start_ns, start_ns + length_ns)
@@ -223,7 +231,7 @@ class _Simulation:
         down = [fault.end_ns for copy in copies for fault in self._faults.lasting_in(copy) if blocks(fault)]
         self._send(TransportFailed(links=FailedLinks(copies=copies, back_ns=max(down, default=now_ns))))
 
-    def _draw(self, times: FleetTimes, span_ns: int) -> Draws:
+    def _draw(self, times: FleetTimes, span_ns: int) -> IterationDraws:
         """About as many iterations as fit into the span, and one more."""
         if times.mean_ns <= 0:
             raise UsageError("an iteration takes no time at all: state times above 0")
@@ -303,7 +311,7 @@ class _Lengths:
     degraded: Ints
 
     @classmethod
-    def of(cls, draws: Draws) -> "_Lengths":
+    def of(cls, draws: IterationDraws) -> "_Lengths":
         actual, planned = np.rint(draws.actual).astype(np.int64), np.rint(draws.planned).astype(np.int64)
         planned = np.minimum(planned, actual)
         if draws.unslowed is draws.planned:
@@ -332,9 +340,9 @@ def _trained(iterations: int, actual_ns: int, planned_ns: int, degraded_ns: int,
     return Trained(iterations=iterations, spent_ns=spent_ns)
 
 
-def _with_touched(rest: Draws, touched: list[Touched]) -> Draws:
+def _with_touched(rest: IterationDraws, touched: list[Touched]) -> IterationDraws:
     """The slowest of all copies, each way of counting by itself."""
-    return Draws(
+    return IterationDraws(
         actual=np.maximum(rest.actual, max(each.actual_ns for each in touched)),
         unslowed=np.maximum(rest.unslowed, max(each.unslowed_ns for each in touched)),
         planned=np.maximum(rest.planned, max(each.planned_ns for each in touched)),

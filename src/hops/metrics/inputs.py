@@ -14,7 +14,7 @@ from hops.metrics.iterations import Iterations
 from hops.trace.order import paired_rows, producer_rows
 
 
-class Inputs(NamedTuple):
+class ActionInputs(NamedTuple):
     """One value per row of the trace. Shapes are (rows,).
 
     Attributes:
@@ -36,8 +36,8 @@ class Inputs(NamedTuple):
         return second
 
 
-def inputs_from_elsewhere(run: Iterations) -> Inputs:
-    """Inputs of every row of a run; rows that take nothing from another rank have none."""
+def inputs_from_elsewhere(run: Iterations) -> ActionInputs:
+    """ActionInputs of every row of a run; rows that take nothing from another rank have none."""
     trace = run.trace
     first, second = paired_rows(trace)
     last = np.arange(len(trace))
@@ -50,4 +50,4 @@ def inputs_from_elsewhere(run: Iterations) -> Inputs:
     source[first] = np.where(later, source[second], source[first])
     ready_ns[first] = np.maximum(ready_ns[first], ready_ns[second])
     source[second], ready_ns[second] = -1, 0
-    return Inputs(source=source, ready_ns=ready_ns, last=last)
+    return ActionInputs(source=source, ready_ns=ready_ns, last=last)

@@ -24,18 +24,19 @@ class StageSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """Layers per stage, in the order of the model. The first and the last stage may have none, others at least one."""
+    """Layers per stage, in the order of the model.
+
+    A stage may have none: the first then has the embedding alone, the last the head, and others only pass messages on.
+    """
 
     layers: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if not self.layers:
             raise UsageError("a partition must have at least one stage, but got none")
-        last = self.num_stages - 1
         for stage, count in enumerate(self.layers):
-            lowest = 0 if stage in (0, last) and last > 0 else 1
-            if count < lowest:
-                raise UsageError(f"layers of stage {stage} must be at least {lowest}, but got {count}")
+            if count < 0:
+                raise UsageError(f"layers of stage {stage} must be at least 0, but got {count}")
 
     @property
     def num_stages(self) -> int:

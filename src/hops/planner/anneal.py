@@ -14,7 +14,7 @@ from hops.planner.block_costs import BlockArrays, MessageArrays
 from hops.planner.layout import Layout
 from hops.planner.layout_bound import rules_of
 from hops.planner.layout_problem import LayoutProblem
-from hops.planner.layout_terms import LINK, PIPELINE, Rules, Stages, layout_terms
+from hops.planner.layout_terms import LINK, PIPELINE, LayoutRules, Stages, layout_terms
 from hops.planner.local_search import DRAWS, LayoutArrays, find_spare, layout_s, moves_of, propose
 from hops.timing.one_f_one_b import one_f_one_b
 
@@ -41,7 +41,7 @@ class Terms(NamedTuple):
         tied: seconds that first and last device add.
     """
 
-    rules: Rules
+    rules: LayoutRules
     blocks: BlockArrays
     messages: MessageArrays
     kind_of: IntArray

@@ -36,7 +36,7 @@ BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 MOST_CANDIDATES = 48
 BISECTIONS = 24
 PRICES = 48
-MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
+MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)  # those between bind on no instance tried, but their sets are good starts
 NEARLY = (1.0, 0.995, 0.97)  # g as parts of C
 
 
@@ -134,8 +134,8 @@ class Choices:
             few = np.maximum(loads[: len(fill)], fill)
             if np.isinf(self._crowded):
                 return np.asarray(few + self.ends[: len(fill)])
-            many = np.maximum(max(self._crowded, self.any_order), self._path(self.bottlenecks[: len(fill)]))
-            return np.asarray(np.minimum(few, np.maximum(many, loads[: len(fill)])) + self.ends[: len(fill)])
+            many = np.maximum(self._crowded, self._path(self.bottlenecks[: len(fill)]))
+            return np.asarray(np.minimum(few, many) + self.ends[: len(fill)])
         return np.asarray(np.maximum(loads, self.any_order) + self.ends)
 
     @property
@@ -323,5 +323,4 @@ def _prices(slow: BoolArray, allowed: BoolArray, forward: FloatArray) -> FloatAr
     fast = np.where(allowed & ~slow, length, 0).max(axis=2)
     gained = length - fast[:, :, None]
     rates = np.unique((gained / np.where(slow, forward, 1.0))[slow & (gained > 0)])
-    some = rates[np.linspace(0, len(rates) - 1, min(PRICES, len(rates))).astype(int)] if len(rates) else rates
-    return np.concatenate([[0.0], some])
+    return rates[np.linspace(0, len(rates) - 1, min(PRICES, len(rates))).astype(int)] if len(rates) else rates

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hops.arrays import FloatArray, IntArray
+from hops.compiled import kernel
 
-INNER, FIRST, LAST, WHOLE = range(4)  # places
+INNER, FIRST, LAST, WHOLE = range(4)  # places; their bits say which ends of the model they hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +44,7 @@ class Knapsack:
         """Let one more device of the kind take the item that helps most; whether it helps anywhere."""
         after = self.best.copy()
         choice = np.full(after.shape, -1, dtype=np.int64)  # place * (layers + 1) + length; -1: none
-        for place in range(4):
-            lengths = np.flatnonzero(np.isfinite(self.weights[:, kind, place]).any(axis=0))
-            for state in _from_states(place):
-                to = _into_state(state, place)
-                for length in lengths.tolist():
-                    weight = self.weights[:, kind, place, length][:, None]
-                    new = self.best[:, state, : self.layers + 1 - length] + weight
-                    better = new < after[:, to, length:]
-                    if better.any():
-                        after[:, to, length:] = np.where(better, new, after[:, to, length:])
-                        code = place * (self.layers + 1) + length
-                        choice[:, to, length:] = np.where(better, code, choice[:, to, length:])
+        take_items.fast(np.ascontiguousarray(self.weights[:, kind]), self.best, after, choice)
         helps = bool((choice >= 0).any())
         if helps:
             self.steps.append((kind, choice))
@@ -74,14 +64,30 @@ class Knapsack:
         return Pick(items=tuple(items))
 
 
-def _from_states(place: int) -> tuple[int, ...]:
-    """States (bit 0: first taken, bit 1: last taken) in which a place can be taken."""
-    return {INNER: (0, 1, 2, 3), FIRST: (0, 2), LAST: (0, 1), WHOLE: (0,)}[place]
+@kernel
+def take_items(weights: FloatArray, best: FloatArray, after: FloatArray, choice: IntArray) -> None:
+    """Improve `after`, a copy of `best`, by one item each, and fill in `choice`; the first of equal items is taken.
 
-
-def _into_state(state: int, place: int) -> int:
-    return state | {INNER: 0, FIRST: 1, LAST: 2, WHOLE: 3}[place]
+    `weights` has the shape (weightings, 4 places, layers + 1), the others (weightings, 4 states, layers + 1). A state
+    has bit 0 where the first stage is taken, bit 1 where the last is.
+    """
+    layers = weights.shape[2] - 1
+    for number in range(len(weights)):
+        for place in range(4):  # INNER takes no bit, FIRST bit 0, LAST bit 1, WHOLE both
+            for state in range(4):
+                if state & place:
+                    continue
+                to = state | place
+                for length in range(layers + 1):
+                    weight = weights[number, place, length]
+                    if weight == np.inf:
+                        continue
+                    for held in range(layers + 1 - length):
+                        new = best[number, state, held] + weight
+                        if new < after[number, to, held + length]:
+                            after[number, to, held + length] = new
+                            choice[number, to, held + length] = place * (layers + 1) + length
 
 
 def _out_of_state(state: int, place: int) -> int:
-    return state & ~{INNER: 0, FIRST: 1, LAST: 2, WHOLE: 3}[place]
+    return state & ~place

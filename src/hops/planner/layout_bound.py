@@ -20,7 +20,7 @@ from hops.arrays import IntArray
 from hops.compiled import available
 from hops.planner.layout import Layout
 from hops.planner.layout_problem import LayoutProblem
-from hops.planner.layout_terms import ANY, FUSED, GPIPE, ONE_F_ONE_B, Rules, Stages, layout_terms
+from hops.planner.layout_terms import ANY, FUSED, GPIPE, ONE_F_ONE_B, LayoutRules, Stages, layout_terms
 from hops.planner.problem import ScheduleFamily
 from hops.timing.one_f_one_b import one_f_one_b
 
@@ -80,9 +80,9 @@ def expected_s(problem: LayoutProblem, layout: Layout) -> float:
     return iteration_s + max(0.0, float(took) - pipeline_s)
 
 
-def rules_of(problem: LayoutProblem) -> Rules:
+def rules_of(problem: LayoutProblem) -> LayoutRules:
     """What the closed form has to know of the schedule."""
-    return Rules(family=_CODES[problem.family], size=problem.size, share=problem.busy_messages)
+    return LayoutRules(family=_CODES[problem.family], size=problem.size, share=problem.busy_messages)
 
 
 def _placed(problem: LayoutProblem, layout: Layout) -> tuple[IntArray, IntArray, Block]:

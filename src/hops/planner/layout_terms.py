@@ -13,7 +13,7 @@ ANY, ONE_F_ONE_B, GPIPE, FUSED = range(4)  # codes of ScheduleFamily
 FIRST_END, LAST_END, PIPELINE, LINK = range(4)  # of the result
 
 
-class Rules(NamedTuple):
+class LayoutRules(NamedTuple):
     """What is known of the schedule.
 
     Attributes:
@@ -37,7 +37,7 @@ class Stages(NamedTuple):
 
 @kernel
 def layout_terms(
-    rules: Rules,
+    rules: LayoutRules,
     stages: Stages,
     blocks: BlockArrays,
     memory: IntArray,

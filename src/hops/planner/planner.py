@@ -96,6 +96,12 @@ class _Planner:
                 "hops plan needs pipeline.model: stage_times say nothing about other partitions or devices; "
                 "compare schedules on stated times with hops compare"
             )
+        stated = self.opened.base.pipeline.partition
+        if isinstance(stated, tuple) and 0 in stated:
+            raise UsageError(
+                f"hops plan: got pipeline.partition {list(stated)}, expected at least one layer per stage, as all "
+                "plans have; leave it out to have it planned, or simulate it as it is with hops run"
+            )
 
     def _searches(self, pool: Pool) -> list[Search]:
         """One search per group; groups that differ in schedules only share their costs."""

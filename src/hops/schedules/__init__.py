@@ -1,6 +1,7 @@
 """Schedules: which action a rank runs next, fixed before the run (programs) or decided during it (policies)."""
 
-from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.program.policy import View
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
 from hops.schedules.dualpipe_v import DualPipeV
 from hops.schedules.hops_hetero import HopsHetero, HopsHeteroAdaptive
 from hops.schedules.interleaved_1f1b import Interleaved1F1B

@@ -2,36 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 from hops.program.action import Action
+from hops.program.policy import PlacedPolicy, View
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.registry import Registry
 from hops.timing.stage_costs import StageCosts
-
-
-class View(Protocol):
-    """What a policy sees of the run when its rank is idle. Everything concerns this rank in this iteration."""
-
-    @property
-    def rank(self) -> int: ...
-    @property
-    def iteration(self) -> int: ...
-    @property
-    def now_ns(self) -> int: ...
-    @property
-    def in_flight(self) -> int:
-        """Microbatches (per stage of the rank) whose F has started and whose B or W has not ended."""
-
-    def ready(self) -> Sequence[Action]:
-        """Actions that could start now: inputs arrived, not started, in order of (op, stage, microbatch).
-
-        A backward is listed as B and as I until one of them starts; after I, its W is listed.
-        """
-
-    def done(self, action: Action) -> bool:
-        """Whether the action has ended."""
 
 
 class Scheduler(ABC):
@@ -47,6 +24,11 @@ class Scheduler(ABC):
     @abstractmethod
     def configure(self, profile: StageCosts) -> None:
         """Called once before the run, with expected times and memory."""
+
+    def placed(self, expected: StageCosts) -> PlacedPolicy:
+        """Itself as a policy, configured and ready to run."""
+        self.configure(expected)
+        return PlacedPolicy(shape=expected.shape, policy=self)
 
     @abstractmethod
     def next_actions(self, view: View) -> Sequence[Action]:

@@ -9,9 +9,10 @@ import numpy as np
 from hops.errors import UsageError
 from hops.program.action import Action, Op
 from hops.program.builders import at_least
+from hops.program.policy import View
 from hops.program.program import Program
 from hops.program.shape import Shape
-from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler, View
+from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
 from hops.schedules.builtins import builtin_programs
 from hops.search.robust import LOOK_AHEADS, Noise, RobustChoice, choose
 from hops.search.search import Result, iterations_for, judge, search

@@ -42,7 +42,7 @@ class Columns(NamedTuple):
     memory: Ints
 
 
-class Variant(NamedTuple):
+class GreedyVariant(NamedTuple):
     """The three choices of the paper, whose eight combinations it tries.
 
     Attributes:
@@ -110,7 +110,7 @@ def warm_up(size: int, stages: Columns, now: Ints, wait_for_first: bool, extra: 
 
 
 @kernel
-def greedy(size: int, columns: Columns, variant: Variant, bound: int, filled: Filled) -> int:
+def greedy(size: int, columns: Columns, variant: GreedyVariant, bound: int, filled: Filled) -> int:
     """Fill in an order. Returns the longest stage span (ns), or `bound` if it is not below that."""
     forward, backward, weight, hop = columns.forward, columns.backward, columns.weight, columns.hop
     most, whole, kept, memory = columns.most, columns.whole, columns.kept, columns.memory
@@ -219,7 +219,7 @@ def greedy(size: int, columns: Columns, variant: Variant, bound: int, filled: Fi
     return span
 
 
-VARIANTS = tuple(Variant(*choices) for choices in product((True, False), repeat=3))
+VARIANTS = tuple(GreedyVariant(*choices) for choices in product((True, False), repeat=3))
 
 
 def greedy_orders(size: int, stages: list[list[int]], *, prune: bool) -> Iterator[tuple[int, Ints]]:
@@ -236,7 +236,7 @@ def greedy_orders(size: int, stages: list[list[int]], *, prune: bool) -> Iterato
     columns = Columns(*(new(column) for column in stages))
     count = len(stages[0])
     best = NO_LIMIT
-    mattered: dict[Variant, Ints] = {}
+    mattered: dict[GreedyVariant, Ints] = {}
     for variant in VARIANTS:
         same = next((twin for axis, twin in _twins(variant) if not mattered[twin][axis]), None)
         if same is not None:
@@ -296,9 +296,9 @@ def columns_of(profile: StageCosts, most: list[int], memory: list[int]) -> list[
     return [*times, [*hops_ns(profile).tolist(), 0], most, *sizes, memory]
 
 
-def _twins(variant: Variant) -> list[tuple[int, Variant]]:
+def _twins(variant: GreedyVariant) -> list[tuple[int, GreedyVariant]]:
     """The variants with one false made true, and where."""
-    twins = [(axis, variant._replace(**{name: True})) for axis, name in enumerate(Variant._fields)]
+    twins = [(axis, variant._replace(**{name: True})) for axis, name in enumerate(GreedyVariant._fields)]
     return [(axis, twin) for axis, twin in twins if not variant[axis]]
 
 

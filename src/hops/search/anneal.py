@@ -7,7 +7,7 @@ import numpy as np
 from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.search.starts import ROUGHNESS
-from hops.timing.critical_path import Path, advance, below, critical_path, index_at
+from hops.timing.critical_path import CriticalPath, advance, below, critical_path, index_at
 from hops.timing.order_rows import OrderRows
 from hops.timing.retiming import Tails, blank_mark, blank_times, retime, row_peak
 from hops.timing.stage_costs import UNLIMITED, CostArrays
@@ -109,7 +109,7 @@ def anneal(costs: CostArrays, tails: Tails, cooling: Cooling, rows: OrderRows) -
     ranks, longest = rows.kinds.shape
     order = OrderRows(rows.kinds.copy(), rows.length.copy())
     saved = np.empty(longest, dtype=np.int64)
-    path = Path(np.empty(ranks * longest, dtype=np.int64), np.empty(ranks * longest, dtype=np.int64))
+    path = CriticalPath(np.empty(ranks * longest, dtype=np.int64), np.empty(ranks * longest, dtype=np.int64))
     old, new = blank_times(costs), blank_times(costs)
     since, now, scratch = blank_mark(costs), blank_mark(costs), blank_mark(costs)
     waiting = np.zeros(stages, dtype=np.int64)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hops.decode.document import Complaint
-from hops.decode.quantities import Bytes, Count, Flag, Section, Size, problem
+from hops.decode.quantities import Bytes, Count, Flag, Index, Section, Size, problem
 from hops.errors import CatalogError, HopsError
 from hops.hardware.catalog import Catalog
 from hops.program.shape import Shape
@@ -36,7 +36,7 @@ StageBytes = Annotated[
     Discriminator(_one_or_each),
 ]
 Partition = Annotated[
-    Annotated[Literal["even", "balanced"], Tag("<one>")] | Annotated[tuple[Count, ...], Tag("<each>")],
+    Annotated[Literal["even", "balanced"], Tag("<one>")] | Annotated[tuple[Index, ...], Tag("<each>")],
     Discriminator(_one_or_each),
 ]
 
@@ -97,7 +97,9 @@ class PipelineSection(Section):
     microbatches: Count = Field(description="microbatches per iteration and pipeline")
     microbatch_size: Count = Field(default=1, description="samples per microbatch")
     sequence_length: Size | None = Field(default=None, description="tokens per sample; default: the model's own")
-    partition: Partition = Field(default="even", description="layers of each stage: even, balanced, or a list")
+    partition: Partition = Field(
+        default="even", description="layers of each stage: even, balanced, or a list (0: none)"
+    )
     precision: Precision = Field(default="bf16", description="number format of weights and activations")
     attention: Attention = Field(default="flash", description="flash, or unfused: heads x sequence^2 scores in memory")
     cross_entropy: Literal["unfused", "fused"] = Field(

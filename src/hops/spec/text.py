@@ -115,7 +115,7 @@ output:                     # files to write; relative to where you run
   summary: output/summary.json
   timeline: output/timeline.png
   # events: output/events.csv
-  # trace: output/trace.json          # open in https://ui.perfetto.dev
+  # trace: output/trace.json.gz       # open in https://ui.perfetto.dev
   # dashboard: output/dashboard.png
 """
 

@@ -125,7 +125,7 @@ class SchedulerConformance(ABC):
         )
         latency_s = max(profile.hop_s, default=0.0)
         network = Network.uniform(profile.shape.num_ranks, latency_s=latency_s)
-        return run_policy(self.make(), profile, costs, network, RunSettings(iterations=iterations))
+        return run_policy(self.make().placed(profile), costs, network, RunSettings(iterations=iterations))
 
 
 def unequal(shape: Shape) -> StageCosts:

@@ -9,7 +9,7 @@ from hops.timing.retiming import OrderTimes
 from hops.timing.stage_costs import CostArrays
 
 
-class Path(NamedTuple):
+class CriticalPath(NamedTuple):
     """The rank, and the place in its row, of each action of a path; shape (all places,)."""
 
     rank: IntArray
@@ -29,7 +29,7 @@ def below(state: int, bound: int) -> int:
 
 
 @kernel
-def critical_path(costs: CostArrays, rows: OrderRows, timed: OrderTimes, state: int, path: Path) -> int:
+def critical_path(costs: CostArrays, rows: OrderRows, timed: OrderTimes, state: int, path: CriticalPath) -> int:
     """Fill the path, last action first, and return its length. Of ranks that end last, it ends on the first.
 
     Where both the rank and a message bind, the state's number decides which way to go.

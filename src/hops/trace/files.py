@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from hops.decode.decode import Where, decode_json
 from hops.decode.quantities import Count, Index, Positive, Several
 from hops.errors import TraceError, UsageError
-from hops.files import atomic_path, atomic_write
+from hops.files import atomic_bytes, atomic_path
 from hops.program.action import Op
+from hops.trace.lines import ROWS_AT_ONCE, lines, names, numbers
 from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta, check_columns
 
 FORMAT: Final = "hops-trace/1"
@@ -107,17 +108,18 @@ def metadata_from_json(text: str, where: Where) -> TraceMeta:
 
 
 HEADER = ",".join(COLUMNS)
+_LINES_AT_ONCE = 65_536
 _NAMES = {"stream": Stream, "op": Op}
-_ROWS_AT_ONCE = 65_536
 
 
 def write_csv(trace: Trace, path: Path) -> None:
     """Write all rows; gzipped if the name ends in `.gz`. Raises UsageError if the file cannot be written."""
-    with atomic_write(path) as out:
-        out.write(f"# {metadata_to_json(trace.meta)}\n{HEADER}\n")
-        for low in range(0, len(trace), _ROWS_AT_ONCE):
-            columns = [_texts(name, getattr(trace, name)[low : low + _ROWS_AT_ONCE]) for name in COLUMNS]
-            out.writelines(f"{','.join(row)}\n" for row in zip(*columns, strict=True))
+    with atomic_bytes(path) as out:
+        out.write(f"# {metadata_to_json(trace.meta)}\n{HEADER}\n".encode())
+        for low in range(0, len(trace), ROWS_AT_ONCE):
+            columns = (_texts(name, getattr(trace, name)[low : low + ROWS_AT_ONCE]) for name in COLUMNS)
+            first, *others = columns
+            out.write(lines(first, *(part for column in others for part in (b",", column))))
 
 
 def read_csv(path: Path) -> Trace:
@@ -136,11 +138,10 @@ def read_csv(path: Path) -> Trace:
     return Trace.from_columns(columns, meta)
 
 
-def _texts(name: str, column: NDArray[np.integer]) -> list[str]:
+def _texts(name: str, column: NDArray[np.integer]) -> NDArray[np.uint8]:
     if name in _NAMES:
-        names = {member.value: member.name for member in _NAMES[name]}
-        return [names[value] for value in column.tolist()]
-    return [str(value) for value in column.tolist()]
+        return names(column, [member.name for member in _NAMES[name]])  # members count from 0
+    return numbers(column)
 
 
 def _open(path: Path) -> TextIO:
@@ -161,7 +162,7 @@ def _head(path: Path, lines: TextIO) -> TraceMeta:
 
 def _parts(path: Path, lines: TextIO, meta: TraceMeta) -> Iterator[list[NDArray[np.int64]]]:
     number = 3
-    while part := list(islice(lines, _ROWS_AT_ONCE)):
+    while part := list(islice(lines, _LINES_AT_ONCE)):
         try:
             rows = [line.rstrip("\r\n").split(",") for line in part]
             columns = [_numbers(name, texts) for name, texts in zip(COLUMNS, zip(*rows, strict=True), strict=True)]

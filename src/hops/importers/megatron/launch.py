@@ -1,34 +1,28 @@
 """A Megatron-LM launch: what was to be trained, in which cut, on which devices. Known before the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, Field
-
-from hops.decode.decode import decode, opened, read_text
-from hops.decode.document import Complaint
-from hops.decode.quantities import Count, Index, Several, problem
+from hops.decode.decode import opened, read_text
 from hops.errors import UsageError
 from hops.importers.megatron import meaning
 from hops.importers.megatron.cut import cut_layers
 from hops.importers.megatron.flags import find, nearest
 from hops.importers.megatron.hosts import Placed, place, stated_hosts
+from hops.importers.megatron.run_document import RunDocument, read_run_document
 from hops.importers.megatron.settings import Settings, Sorted, read_flag_mapping, sort_out
 from hops.importers.megatron.source import (
     EXPECTED,
     Asked,
-    Source,
+    LaunchSource,
     is_configuration,
-    parse_yaml,
     read_document,
     read_flags,
     refuse_idle,
 )
 from hops.importers.shell.grammar import MAX_BYTES
 from hops.importers.shell.values import Unknowns
-from hops.units import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +88,13 @@ def read_launch(path: Path, devices: Sequence[str] = (), asked: Asked | None = N
     """
     asked = replace(asked or Asked(), devices=devices or (asked or Asked()).devices)
     file = path / "run.yaml" if path.is_dir() else path
-    text = read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES)
     if file.suffix not in {".yaml", ".yml"}:
+        text = read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES)
         return launch_from_flags(text, asked.devices, name=str(file), asked=asked, folder=file.parent)
-    document = parse_yaml(text, str(file))
-    if is_configuration(document):
-        return _located(read_document(document, asked, where=str(file)), asked, title=file.parent.name or file.stem)
-    return _from_run(file, asked)
+    data, where = opened(file, expected=EXPECTED, largest=MAX_BYTES)
+    if is_configuration(data):
+        return _located(read_document(data, asked, where=str(file)), asked, title=file.parent.name or file.stem)
+    return _from_run(read_run_document(data, where, file), file, asked)
 
 
 def launch_from_flags(
@@ -116,7 +110,7 @@ def launch_from_flags(
     return _located(read_flags(text, asked, where=name, folder=folder), asked, title=name)
 
 
-def _located(source: Source, asked: Asked, *, title: str) -> Launch:
+def _located(source: LaunchSource, asked: Asked, *, title: str) -> Launch:
     """A launch whose devices are asked for, or said by its launcher."""
     settings, left_out = _settings(source, asked)
     ranks = settings.count("pipeline_model_parallel_size", 1)
@@ -129,7 +123,7 @@ def _located(source: Source, asked: Asked, *, title: str) -> Launch:
     return _launch(source, settings, placed, extra, asked, stated_layers=(), title=title, transport="")
 
 
-def _settings(source: Source, asked: Asked) -> tuple[Settings, tuple[str, ...]]:
+def _settings(source: LaunchSource, asked: Asked) -> tuple[Settings, tuple[str, ...]]:
     """The arguments without those to be left out. Raises UsageError for what could not be read at all."""
     wanted = {_plain(each) for each in asked.without}
     kept = [each for each in source.words.settings if _plain(each.row.flag or each.row.name) not in wanted]
@@ -151,85 +145,27 @@ def _plain(flag: str) -> str:
     return flag.lstrip("-").replace("_", "-")
 
 
-def _unknown(source: Source, asked: Asked) -> list[str]:
+def _unknown(source: LaunchSource, asked: Asked) -> list[str]:
     """Flags that Megatron-LM does not have, but for those to be left out."""
     wanted = {_plain(each) for each in asked.without}
     return [each for each in source.words.unknown if _plain(each.split()[0]) not in wanted]
 
 
-def _scalar(value: object) -> object:
-    if isinstance(value, list | tuple | dict):
-        raise problem(f"got {shown(value)}, expected text, a number, or true or false")
-    return value
-
-
-Scalar = Annotated[object, AfterValidator(_scalar)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenStage:
-    """What run.yaml says of one stage."""
-
-    gpu: Scalar
-    host: Scalar
-    device_id: Scalar
-    layers: Count
-    stage: Index | None = None
-    instance_type: Scalar = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenNetwork:
-    """What run.yaml says of the network between hosts."""
-
-    transport: Scalar = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFile:
-    """A run.yaml, as far as it says what was launched: Megatron-LM's arguments, and stages with their devices."""
-
-    arguments: Annotated[Mapping[str, Scalar], Field(min_length=1)]
-    stages: Several[WrittenStage]
-    name: Scalar = None
-    network: WrittenNetwork | None = None
-
-
-def _from_run(file: Path, asked: Asked) -> Launch:
-    """A run.yaml, which says its devices itself."""
+def _from_run(document: RunDocument, file: Path, asked: Asked) -> Launch:
+    """A launch whose devices the document states."""
+    where = str(file)
     idle = {"--devices": asked.devices, "--hosts": asked.hosts, "--set": asked.given, "--command": asked.command}
-    refuse_idle(idle, str(file))
-    data, where = opened(file, expected=EXPECTED)
-    written = decode(LaunchFile, data, replace(where, strict=False))
-    for number, each in enumerate(written.stages):
-        if each.stage not in (None, number):
-            what = f"got stage {each.stage}, expected {number}; list stages in order"
-            raise UsageError(where.report(data, [Complaint(path=("stages", number, "stage"), what=what)]))
-    placed = tuple(
-        Placed(
-            device=str(each.gpu).lower(),
-            id=str(each.device_id),
-            host=str(each.host),
-            instance_type=str(each.instance_type),
-        )
-        for each in written.stages
-    )
-    source = Source(words=read_flag_mapping(written.arguments), unknowns=Unknowns(), where=str(file))
+    refuse_idle(idle, where)
+    source = LaunchSource(words=read_flag_mapping(document.arguments), unknowns=Unknowns(), where=where)
     settings, left_out = _settings(source, asked)
     return _launch(
-        source,
-        settings,
-        placed,
-        Sorted(left_out=left_out),
-        asked,
-        stated_layers=tuple(each.layers for each in written.stages),
-        title=file.parent.name if written.name is None else str(written.name),
-        transport="" if written.network is None else str(written.network.transport or ""),
-    )
+        source, settings, document.placed, Sorted(left_out=left_out), asked,
+        stated_layers=document.layers, title=document.title, transport=document.transport,
+    )  # fmt: skip
 
 
 def _launch(
-    source: Source, settings: Settings, placed: tuple[Placed, ...], extra: Sorted, asked: Asked, *,
+    source: LaunchSource, settings: Settings, placed: tuple[Placed, ...], extra: Sorted, asked: Asked, *,
     stated_layers: tuple[int, ...], title: str, transport: str,
 ) -> Launch:  # fmt: skip
     where = source.where

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hops.errors import UsageError
 from hops.importers.megatron.flags import ALIASES, Flag, Setting, by_name, find, nearest
 from hops.importers.shell.values import Unknown, Unknowns, is_known
+from hops.units import shown
 
 _MOST_HINTS = 20  # unknown flags whose nearest spelling is looked up: it takes a while
 OFF = {"false", "False", "", "None", "none", "null"}
@@ -100,9 +101,9 @@ def _add(out: Words, written: str, row: Flag, values: list[str]) -> None:
 
 def _maybe_flags(out: Words, unknown: Unknown, unknowns: Unknowns) -> None:
     """A word that may hold flags: nothing, something, or one of two things."""
-    shown = f"${unknown.name}" if unknown.name else "$(...)"
+    name = f"${unknown.name}" if unknown.name else "$(...)"
     if unknown.unset:
-        out.notes.append(f"{shown} {unknown.why}: taken as empty; --set {unknown.name}=... says otherwise")
+        out.notes.append(f"{name} {unknown.why}: taken as empty; --set {unknown.name}=... says otherwise")
         return
     harmless = bool(unknown.either)
     for each in unknown.either:
@@ -112,7 +113,7 @@ def _maybe_flags(out: Words, unknown: Unknown, unknowns: Unknowns) -> None:
         harmless &= all(setting.row.treatment == "nothing" for setting in inner.settings)
         out.settings += inner.settings if harmless else []
     if not harmless:
-        out.faults.append(f"flags may stand in {shown}, which {unknown.why}{_fix(unknown)}")
+        out.faults.append(f"flags may stand in {name}, which {unknown.why}{_fix(unknown)}")
 
 
 def _cause(unknowns: Unknowns, text: str) -> str:
@@ -136,7 +137,7 @@ def read_flag_mapping(document: Mapping[str, object]) -> Words:
         elif row.takes == "none" and (value is True or value == "true"):
             out.settings.append(Setting(_dashed(key), row, (row.sets,)))
         elif row.takes == "none":
-            out.faults.append(f"{key}: got {_short(value)}, expected true or false")
+            out.faults.append(f"{key}: got {shown(value)}, expected true or false")
         else:
             _add_value(out, _dashed(key), row, value)
     return out
@@ -163,15 +164,10 @@ def _add_value(out: Words, written: str, row: Flag, value: object) -> None:
     texts = value if isinstance(value, (list, tuple)) else [value]
     wrong = next((each for each in texts if isinstance(each, (dict, list, tuple, set))), None)
     if wrong is not None:
-        out.faults.append(f"{written}: got {_short(wrong)}, expected a value or a list of values")
+        out.faults.append(f"{written}: got {shown(wrong)}, expected a value or a list of values")
     else:
         words = tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in texts)
         out.settings.append(Setting(written, row, words))
-
-
-def _short(value: object) -> str:
-    """A value for a message; of what holds others only its kind: they may be many."""
-    return type(value).__name__ if isinstance(value, (dict, list, tuple, set)) else repr(value)[:60]
 
 
 def _dashed(key: object) -> str:
@@ -295,14 +291,14 @@ def sort_out(settings: Settings, *, copies: int, where: str, unknown: Sequence[s
     nothing: list[str] = []
     refused: list[str] = []
     for setting in settings.all():
-        shown = settings.printed(setting)
+        text = settings.printed(setting)
         row = setting.row
         if row.treatment == "applied":
-            applied.append(shown)
+            applied.append(text)
         elif row.treatment == "nothing" or _is_default(setting) or not settings.active(row.needs, copies):
-            nothing.append(shown)
+            nothing.append(text)
         else:
-            refused.append(f"{shown}: {settings.unclear(setting) or row.why}")
+            refused.append(f"{text}: {settings.unclear(setting) or row.why}")
     if refused or unknown:
         raise UsageError("\n".join([
             f"{where}: these flags change the run, but not its spec; take one out with --without NAME to go on",

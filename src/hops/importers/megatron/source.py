@@ -2,28 +2,24 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-from hops.decode.decode import read_text
+from hops.decode.decode import opened
 from hops.errors import UsageError
 from hops.importers.megatron.flags import find
 from hops.importers.megatron.hosts import Started, read_launcher
 from hops.importers.megatron.settings import Words, read_flag_mapping, read_name_mapping, read_words
 from hops.importers.shell import Command, Given, Script, read_script
-from hops.importers.shell.grammar import MAX_BYTES
 from hops.importers.shell.values import Unknowns, is_known
+from hops.units import shown
 
+EXPECTED = "a run folder, a run.yaml, a launch script, or a file of flags"
 _OTHER_MODELS = re.compile(r"bert|t5|vision|vit|mamba|hybrid|retro|ict|vlm|realm|multimodal|dino", re.IGNORECASE)
 _TRAINS = re.compile(r"(pretrain|train|finetune|sft)\w*\.py$|^megatron\.training")
 _MODEL_FLAGS = ("num-layers", "encoder-num-layers", "hidden-size", "yaml-cfg", "use-checkpoint-args")
 _RUN_FLAGS = ("train-iters", "train-samples", "global-batch-size", "micro-batch-size", "yaml-cfg")
-
-EXPECTED = "a run folder, a run.yaml, a launch script, or a file of flags"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +44,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class LaunchSource:
     """The arguments of one launch, and what starts it.
 
     Attributes:
@@ -62,7 +58,7 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
-def read_flags(text: str, asked: Asked, *, where: str, folder: Path | None = None) -> Source:
+def read_flags(text: str, asked: Asked, *, where: str, folder: Path | None = None) -> LaunchSource:
     """A shell script that launches Megatron-LM, or its flags alone."""
     script = read_script(text, where=where, given=Given(values=asked.given, folder=folder))
     command = _training(script, asked, where)
@@ -74,11 +70,13 @@ def read_flags(text: str, asked: Asked, *, where: str, folder: Path | None = Non
     if command.only_if:
         notes.append(f"the command of {command.where} runs only if: {', '.join(command.only_if)}")
     started = read_launcher(command.words[:at], command.launcher, dict(script.variables), script.unknowns)
-    source = Source(words=words, unknowns=script.unknowns, where=command.where, started=started, notes=tuple(notes))
+    source = LaunchSource(
+        words=words, unknowns=script.unknowns, where=command.where, started=started, notes=tuple(notes)
+    )
     return _with_yaml(source, folder)
 
 
-def _with_yaml(source: Source, folder: Path | None) -> Source:
+def _with_yaml(source: LaunchSource, folder: Path | None) -> LaunchSource:
     """--yaml-cfg: its file holds all arguments."""
     cfg = next((setting for setting in source.words.settings if setting.row.name == "yaml_cfg"), None)
     if cfg is None:
@@ -86,13 +84,15 @@ def _with_yaml(source: Source, folder: Path | None) -> Source:
     if not is_known(cfg.value):
         raise UsageError(f"{source.where}: --yaml-cfg: which file is known only when the script runs; import that file")
     file = (folder or Path()) / cfg.value
-    document = parse_yaml(read_text(file, error=UsageError, expected=EXPECTED, largest=MAX_BYTES), str(file))
+    document, _ = opened(file, expected="a configuration for --yaml-cfg")
+    if not isinstance(document, dict):
+        raise UsageError(f"{file}: got {shown(document)}, expected sections of names and values")
     note = f"all arguments are those of {file}; Megatron-LM takes none from beside --yaml-cfg"
-    return Source(words=read_name_mapping(document), unknowns=source.unknowns, where=str(file), started=source.started,
-                  notes=(*source.notes, note))  # fmt: skip
+    words = read_name_mapping(document)
+    return replace(source, words=words, where=str(file), notes=(*source.notes, note))
 
 
-def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> Source:
+def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> LaunchSource:
     """A `model_config.yaml` with MODEL_ARGS, or a configuration for --yaml-cfg."""
     known = Unknowns()
     refuse_idle({"--command": asked.command}, where)
@@ -105,9 +105,9 @@ def read_document(document: Mapping[str, Any], asked: Asked, *, where: str) -> S
         if unused:
             name = min(unused)
             raise UsageError(f"{where}: --set {name}={asked.given[name]} changes nothing: the file does not ask for it")
-        return Source(words=read_flag_mapping(filled), unknowns=known, where=where)
+        return LaunchSource(words=read_flag_mapping(filled), unknowns=known, where=where)
     refuse_idle({"--set": asked.given}, where)
-    return Source(words=read_name_mapping(document), unknowns=known, where=where)
+    return LaunchSource(words=read_name_mapping(document), unknowns=known, where=where)
 
 
 def refuse_idle(options: Mapping[str, object], where: str) -> None:
@@ -142,26 +142,12 @@ def _filled(
     return re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", fill, value) if isinstance(value, str) else value
 
 
-def is_configuration(document: Mapping[str, Any]) -> bool:
+def is_configuration(document: object) -> bool:
     """Whether a YAML document holds Megatron-LM's arguments by name: MODEL_ARGS, or sections of --yaml-cfg."""
+    if not isinstance(document, dict):
+        return False
     sections = {"language_model", "model_parallel", "num_layers"} & set(document)
     return isinstance(document.get("MODEL_ARGS"), dict) or bool(sections)
-
-
-def parse_yaml(text: str, where: str) -> Mapping[str, Any]:
-    """A YAML mapping. Raises UsageError with line and column."""
-    try:
-        document = YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"{where}{at}: not YAML: {error.problem}") from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: not YAML: {str(error)[:200]}") from None
-    if not isinstance(document, dict):
-        kind = "nothing" if document is None else f"a {type(document).__name__}"
-        raise UsageError(f"{where}: got {kind}, expected a mapping of keys to values")
-    return document
 
 
 # -- which command trains

@@ -9,7 +9,7 @@ from hops.importers.shell.arithmetic import Arithmetic, ArithmeticFault
 from hops.importers.shell.grammar import line_of, parse, source
 from hops.importers.shell.parameters import braced
 from hops.importers.shell.pieces import EXPANSIONS, UNQUOTED, decoded, lead, protected, released
-from hops.importers.shell.state import Knowledge, State
+from hops.importers.shell.state import Knowledge, ShellState
 from hops.importers.shell.values import Array, Unknown, Value, is_known
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Expander:
     """
 
     def __init__(self, knowledge: Knowledge, where: str, substitute: Callable[["Node"], str]) -> None:
-        self.state = State()
+        self.state = ShellState()
         self.knowledge = knowledge
         self._substitute = substitute
         self.where = where

@@ -21,7 +21,7 @@ EVERYWHERE = frozenset({
 
 
 @dataclass(slots=True)
-class State:
+class ShellState:
     """Copied where a test is undecided, so that both cases can be walked."""
 
     variables: dict[str, Value] = field(default_factory=dict)
@@ -30,8 +30,10 @@ class State:
     functions: dict[str, tuple["Node", str]] = field(default_factory=dict)  # body and file
     files: dict[str, str] = field(default_factory=dict)
 
-    def copy(self) -> "State":
-        return State(dict(self.variables), dict(self.lines), self.arguments, dict(self.functions), dict(self.files))
+    def copy(self) -> "ShellState":
+        return ShellState(
+            dict(self.variables), dict(self.lines), self.arguments, dict(self.functions), dict(self.files)
+        )
 
 
 class Knowledge:
@@ -70,7 +72,7 @@ class Knowledge:
             return self.unknowns.mark(Unknown(why=why, name=name))
         return self.unknowns.mark(Unknown(why="is set nowhere in the script", name=name, unset=True))
 
-    def assign(self, state: State, name: str, value: Value, line: int) -> None:
+    def assign(self, state: ShellState, name: str, value: Value, line: int) -> None:
         """Set a variable; where the script's own value is not known, a value that the caller stated holds."""
         self.step(f"line {line}", value if isinstance(value, str) else "".join(value.items.values()))
         state.lines[name] = line
@@ -96,7 +98,7 @@ class Knowledge:
             out.append(each)
         return "".join(out)
 
-    def merge(self, states: Sequence[State], test: str) -> State:
+    def merge(self, states: Sequence[ShellState], test: str) -> ShellState:
         """The state after an undecided test: what differs is unknown."""
         first, *others = states
         if not others:

@@ -12,7 +12,7 @@ from hops.importers.shell.expand import Expander
 from hops.importers.shell.flow import MAX_NESTED, Flow, Handler
 from hops.importers.shell.grammar import line_of, parse, source
 from hops.importers.shell.slurm import slurm_variables
-from hops.importers.shell.state import Knowledge, State
+from hops.importers.shell.state import Knowledge, ShellState
 from hops.importers.shell.values import Unknown, Value, without_marks
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def read_script(text: str, *, where: str, given: Given) -> Script:
     """
     text = without_marks(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     knowledge = Knowledge(given)
-    state = State(arguments=_arguments(knowledge))
+    state = ShellState(arguments=_arguments(knowledge))
     slurm = slurm_variables(text)
     knowledge.in_slurm = bool(slurm)
     state.variables |= {name: value for name, value in slurm.items() if name not in given.values}
@@ -51,7 +51,7 @@ def _arguments(knowledge: Knowledge) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _why_unused(name: str, state: State) -> str:
+def _why_unused(name: str, state: ShellState) -> str:
     if name in state.lines:
         return f"the script sets {name} itself (line {state.lines[name]})"
     return f"the script does not ask for {name}"
@@ -73,7 +73,7 @@ class Walk:
         nested: scripts and functions that are open.
     """
 
-    def __init__(self, knowledge: Knowledge, state: State, where: str) -> None:
+    def __init__(self, knowledge: Knowledge, state: ShellState, where: str) -> None:
         self.knowledge = knowledge
         self.commands: list[Command] = []
         self.expander = Expander(knowledge, where, self._substitute)
@@ -83,16 +83,16 @@ class Walk:
         self.line = 0
         self.tests: list[str] = []
         self.launcher: tuple[str, ...] = ()
-        self.left: list[tuple[Flow, State]] = []
+        self.left: list[tuple[Flow, ShellState]] = []
         self.success: Truth = True
         self.nested = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> ShellState:
         return self.expander.state
 
     @state.setter
-    def state(self, state: State) -> None:
+    def state(self, state: ShellState) -> None:
         self.expander.state = state
 
     def print(self, text: str) -> None:
@@ -155,7 +155,7 @@ class Walk:
     def cases(self, test: str, ways: Sequence[Callable[[], Flow]]) -> Flow:
         """Walk every case of an undecided test from the present state, and go on with what all have in common."""
         start = self.state
-        ends: list[tuple[Flow, State]] = []
+        ends: list[tuple[Flow, ShellState]] = []
         for way in ways:
             self.state = start.copy()
             self.tests.append(test)
