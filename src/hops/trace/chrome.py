@@ -71,7 +71,7 @@ def _threads(trace: Trace) -> NDArray[np.int64]:
     """
     kind = np.array([_GROUPS[stream] for stream in Stream])[trace.stream]
     group = (1 + trace.rank.astype(np.int64) * len(_GROUP_NAMES) + kind) * _LANES
-    threads = group.copy()
+    threads: NDArray[np.int64] = group.copy()
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         start, end = trace.start_ns[rows], trace.end_ns[rows]
