@@ -236,7 +236,8 @@ def test_i_plus_w_is_split_overhead_times_b(layers, attention, recompute, overhe
         inputs, weights = model.seconds(stage, Op.I), model.seconds(stage, Op.W)
         assert inputs >= 0
         assert weights >= 0
-        assert model.seconds(stage, Op.B) * overhead == pytest.approx(inputs + weights, rel=1e-14)
+        paid = overhead if splits or stage > 0 else 1.0  # what is not split pays nothing for it
+        assert model.seconds(stage, Op.B) * paid == pytest.approx(inputs + weights, rel=1e-14)
 
 
 def test_without_overhead_i_plus_w_is_b_to_the_last_bit():
@@ -251,6 +252,21 @@ def test_overhead_makes_the_split_dearer_and_leaves_f_and_b():
         assert dear.seconds(stage, Op.F) == plain.seconds(stage, Op.F)
         assert dear.seconds(stage, Op.B) == pytest.approx(plain.seconds(stage, Op.B))
         assert dear.seconds(stage, Op.I) == pytest.approx(1.2 * plain.seconds(stage, Op.I))
+
+
+@pytest.mark.parametrize("rates", [RATES, FLOORS, replace(FLOORS, dispatch_lag=0.0)])
+@pytest.mark.parametrize("recompute", ["selective", "full"])
+def test_what_recompute_adds_to_b_it_adds_to_i_and_w_stays(rates, recompute):
+    """Where the host hides it, B stays, and so do I and W."""
+    kept = costs(rates=rates, how=Implementation(attention="unfused"), split_overhead=1.25)
+    again = costs(rates=rates, how=Implementation(attention="unfused", recompute=recompute), split_overhead=1.25)
+    for stage in range(4):
+        more = again.seconds(stage, Op.B) - kept.seconds(stage, Op.B)
+        assert again.seconds(stage, Op.W) == pytest.approx(kept.seconds(stage, Op.W), rel=1e-12)
+        assert again.seconds(stage, Op.I) == pytest.approx(kept.seconds(stage, Op.I) + 1.25 * more, rel=1e-12)
+    if rates.forward_layer_floor_s and not rates.dispatch_lag and recompute == "selective":
+        assert again.seconds(1, Op.B) == kept.seconds(1, Op.B)
+        assert again.seconds(1, Op.I) == kept.seconds(1, Op.I)
 
 
 @pytest.mark.parametrize("op", [Op.F, Op.B])
@@ -333,6 +349,9 @@ def test_a_first_stage_that_does_not_split_does_all_in_w_and_frees_nothing_befor
     assert model.seconds(1, Op.I) == costs().seconds(1, Op.I)
     assert model.memory(0).kept_for_weight_bytes == model.memory(0).activation_bytes
     assert model.memory(1) == costs().memory(1)
+    dear = costs(first_stage_splits=False, split_overhead=1.3)
+    assert dear.seconds(0, Op.W) == dear.seconds(0, Op.B) == costs().seconds(0, Op.B)
+    assert dear.seconds(1, Op.I) == costs(split_overhead=1.3).seconds(1, Op.I)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.base import StepCosts
-from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
+from hops.cost.collectives import reduced_bytes, reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
 from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
 from hops.cost.roofline import DeviceRates, Traffic
 from hops.cost.table import TableCosts
@@ -173,3 +173,14 @@ def test_impossible_reductions_are_refused(make, message):
     with pytest.raises(UsageError) as error:
         make()
     assert str(error.value) == message
+
+
+@settings(deadline=None, max_examples=50)
+@given(ranks=st.integers(2, 4096), gradients=st.floats(0, 1e12), parameters=st.floats(0, 1e12))
+def test_a_distributed_optimizer_scatters_gradients_and_gathers_parameters(ranks, gradients, parameters):
+    """A ring's reduce-scatter and its all-gather each move (n-1)/n of their bytes in n-1 messages."""
+    size = reduced_bytes(gradients, parameters, distributed=True)
+    seconds = reduction_seconds("ring", size, ranks, bandwidth=1e9, latency_s=1e-6)
+    steps = ranks - 1
+    assert seconds == pytest.approx(steps / ranks * (gradients + parameters) / 1e9 + 2 * steps * 1e-6)
+    assert reduced_bytes(gradients, parameters, distributed=False) == gradients

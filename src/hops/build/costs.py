@@ -7,12 +7,12 @@ from math import inf
 from hops.build.figures import Figures
 from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel
-from hops.cost.collectives import reduction_seconds, tied_reduce_seconds
+from hops.cost.collectives import reduced_bytes, reduction_seconds, tied_reduce_seconds
 from hops.cost.fitted import TCP_CORE_BYTES_PER_S, End, tied_reduce
 from hops.cost.iteration_end import StepModel, optimizer_steps
 from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
-from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
+from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
 from hops.distributions import Constant, Distribution
 from hops.hardware.devices import Interconnect
 from hops.hardware.network import RareDelay
@@ -37,17 +37,21 @@ def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:
     def each(value: int | tuple[int, ...]) -> tuple[int, ...]:
         return per_stage(value, stages)
 
+    backward = list(_backwards(times, stages, spec.pipeline.split_overhead))
+    kept_for_weight = list(each(times.kept_for_weight))
+    if not spec.pipeline.first_stage_splits:  # W is the whole backward, and needs the whole activation
+        backward[0], kept_for_weight[0] = UnsplitBackward(inner=backward[0]), each(times.activation)[0]
     memories = zip(
         each(times.weights),
         each(times.gradients),
         each(times.optimizer_state),
         each(times.activation),
-        each(times.kept_for_weight),
+        kept_for_weight,
         strict=True,
     )
     return StatedCosts(
         forward=tuple(form.build() for form in per_stage(times.forward, stages)),
-        backward=_backwards(times, stages, spec.pipeline.split_overhead),
+        backward=tuple(backward),
         bytes_per_message=each(times.message),
         memories=tuple(
             StageMemory(
@@ -60,6 +64,7 @@ def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:
             for weights, gradients, states, activation, kept in memories
         ),
         steps=StepModel(
+            grad_reduce=_stated_reduce(known, times, shape),
             optimizer=_stated_update(spec, shape),
             host=Constant(value=host_gap(known, shape.num_ranks) if spec.optimizer.enabled else 0.0),
             synchronized=spec.optimizer.synchronized,
@@ -80,6 +85,18 @@ def _backwards(times: StageTimes, stages: int, split_overhead: float) -> tuple[B
         return tuple(SplitBackward(inputs=i, weights=w, split_overhead=split_overhead) for i, w in halves)
     together = zip(whole, inputs, weights, strict=True)
     return tuple(MeasuredBackward(whole=b, inputs=i, weights=w) for b, i, w in together)
+
+
+def _stated_reduce(known: Figures, times: StageTimes, shape: Shape) -> tuple[Distribution, ...]:
+    """The data-parallel reduction of the stated gradients; none where none are stated."""
+    gradients, weights = [0] * shape.num_ranks, [0] * shape.num_ranks
+    held = zip(per_stage(times.gradients, shape.num_stages), per_stage(times.weights, shape.num_stages), strict=True)
+    for rank, (gradient, weight) in zip(shape.rank_of_stage, held, strict=True):
+        gradients[rank] += gradient
+        weights[rank] += weight
+    if not known.spec.optimizer.enabled or not any(gradients):
+        return ()
+    return _grad_reduce(known, gradients, weights)
 
 
 def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
@@ -134,7 +151,11 @@ def _steps(known: Figures, shape: Shape, work: Workload, partition: Partition) -
     return StepModel(
         tied_reduce=tied,
         tied_stall=stall,
-        grad_reduce=_grad_reduce(known, parameters),
+        grad_reduce=_grad_reduce(
+            known,
+            [count * section.gradient_bytes for count in parameters],
+            [count * work.how.element_bytes for count in parameters],
+        ),
         optimizer=_updates(known, shape, work, parameters, layers),
         host=Constant(value=host_gap(known, shape.num_ranks)),
         synchronized=section.synchronized,
@@ -197,9 +218,10 @@ def _ends(known: Figures, first: str, last: str) -> tuple[End, End] | None:
     return one, other
 
 
-def _grad_reduce(known: Figures, parameters: Sequence[int]) -> tuple[Distribution, ...]:
-    """The data-parallel reduction of every rank, each over its share of its host's NIC.
+def _grad_reduce(known: Figures, gradients: Sequence[float], parameters: Sequence[float]) -> tuple[Distribution, ...]:
+    """The data-parallel reduction of every rank's bytes, each over its share of its host's NIC.
 
+    A distributed optimizer's all-gather of parameters is counted here, too, before the step that it follows.
     The copies of the pipeline are alike, and the copies of one rank are on different hosts, so all ranks of a host
     reduce at once over the NIC they share.
     """
@@ -208,12 +230,12 @@ def _grad_reduce(known: Figures, parameters: Sequence[int]) -> tuple[Distributio
         return ()
     sharing = Counter(device.node for device in known.devices)
     seconds = []
-    for device, count in zip(known.devices, parameters, strict=True):
+    for device, *held in zip(known.devices, gradients, parameters, strict=True):
         nic = reduction_nic(known, device.id)
         seconds.append(
             reduction_seconds(
                 section.gradient_reduction,
-                count * section.gradient_bytes,
+                reduced_bytes(*held, distributed=section.distributed),
                 section.data_parallel,
                 bandwidth=nic.bandwidth / sharing[device.node],
                 latency_s=nic.latency_s,

@@ -63,6 +63,19 @@ def _figures(spec: Spec, entry: DeviceEntry, kind: DeviceKind) -> Iterator[tuple
         yield "price_per_hour", f"{kind.price_per_hour:g}"
 
 
+def reduction_warnings(spec: Spec) -> tuple[str, ...]:
+    """Copies whose stated times say nothing of gradients reduce nothing, which nobody may have meant."""
+    times, section = spec.pipeline.stage_times, spec.optimizer
+    unstated = times is not None and "gradients" not in times.model_fields_set
+    if not unstated or not section.enabled or section.data_parallel == 1 or section.gradient_reduction == "none":
+        return ()
+    silent = (
+        f"optimizer.data_parallel: {section.data_parallel} copies reduce nothing, since pipeline.stage_times state no "
+        "gradients; state their bytes per stage, or gradients: 0 B"
+    )
+    return (silent,)
+
+
 def scope_warnings(known: Figures, shape: Shape) -> tuple[str, ...]:
     """Where a spec is far outside of what its profile was fitted on: beyond twice the range, or unseen."""
     if known.profile is None or known.work is None:

@@ -9,7 +9,7 @@ from hops.build.faults import build_faults
 from hops.build.figures import Figures, resolve
 from hops.build.length import check_length
 from hops.build.network import build_network
-from hops.build.remarks import scope_warnings
+from hops.build.remarks import reduction_warnings, scope_warnings
 from hops.cost.base import CostModel
 from hops.engine.settings import P2P, Engine, RunSettings
 from hops.hardware.cluster import Cluster
@@ -47,8 +47,8 @@ class Setup:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the spec is far outside of what its profile was fitted on."""
-        return scope_warnings(self.known, self.shape)
+        """Where the spec is far outside of what its profile was fitted on, or silent about what it would reduce."""
+        return (*reduction_warnings(self.spec), *scope_warnings(self.known, self.shape))
 
     def scheduler(self) -> Scheduler:
         """A new scheduler, not configured yet."""

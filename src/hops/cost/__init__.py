@@ -2,7 +2,7 @@
 
 from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel, StepCosts
-from hops.cost.collectives import reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
+from hops.cost.collectives import reduced_bytes, reduction_seconds, ring_seconds, tied_reduce_seconds, tree_seconds
 from hops.cost.fitted import (
     TCP_CORE_BYTES_PER_S,
     End,
@@ -31,7 +31,7 @@ from hops.cost.profile import (
     StallPrior,
 )
 from hops.cost.roofline import DeviceRates, Traffic
-from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts
+from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
 from hops.cost.table import TableCosts
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "StepModel",
     "TableCosts",
     "Traffic",
+    "UnsplitBackward",
     "balanced_partition",
     "catalog_rates",
     "fitted_rates",
@@ -70,6 +71,7 @@ __all__ = [
     "optimizer_steps",
     "pair_of",
     "port_bytes_per_s",
+    "reduced_bytes",
     "reduction_seconds",
     "ring_seconds",
     "shapes_traffic",

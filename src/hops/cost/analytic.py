@@ -13,7 +13,7 @@ from hops.distributions import FloatArray
 from hops.errors import UsageError
 from hops.model.memory import StageMemory, stage_memory
 from hops.model.partition import Partition, StageSlice
-from hops.model.workload import StageWork, Workload, check_fit, stage_work
+from hops.model.workload import StageWork, Workload, check_fit, stage_work, without_recompute
 from hops.program.action import Op
 
 
@@ -22,13 +22,13 @@ class AnalyticCosts(CostModel):
     """Seconds of every stage's work on the device it is placed on. Tuples have one value per stage.
 
     B is what is modelled; I and W divide `split_overhead` x B in proportion to their work, so that with the default
-    I + W = B.
+    I + W = B. What recompute adds to B is I's alone.
 
     Attributes:
         works, rates, memories: what each stage does, on what, and what it holds.
         steps: the end of an iteration.
         split_overhead: (I + W) / B, at least 1.
-        first_stage_splits: if not, the first stage does nothing in I, and all of the backward pass in W, as PyTorch's
+        first_stage_splits: if not, the first stage does nothing in I, and all of B in W without overhead, as PyTorch's
             pipelining does (no stage waits for a gradient from the first).
     """
 
@@ -120,21 +120,23 @@ class AnalyticCosts(CostModel):
         return terms(self.works[stage], self.rates[stage])
 
     def _stage_seconds(self, stage: int) -> dict[Op, float]:
-        split = self.split_overhead * sum(self.terms(stage, Op.B).values())
-        inputs = split * self._input_share(stage)
-        weights = split - inputs
-        fused = (inputs + weights) / self.split_overhead
-        return {Op.F: sum(self.terms(stage, Op.F).values()), Op.B: fused, Op.I: inputs, Op.W: weights}
-
-    def _input_share(self, stage: int) -> float:
-        """I's share of the backward work on the device; half where there is no work."""
-        if stage == 0 and not self.first_stage_splits:
-            return 0.0
         work, rates = self.works[stage], self.rates[stage]
-        factor = rates.traffic.backward
-        inputs = sum(work_terms(work.recompute.kernels + work.input_backward.kernels, rates, factor).values())
-        weights = sum(work_terms(work.weight_backward.kernels, rates, factor).values())
-        return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
+        forward, whole = sum(self.terms(stage, Op.F).values()), sum(self.terms(stage, Op.B).values())
+        if stage == 0 and not self.first_stage_splits:
+            return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
+        again = whole - sum(backward_terms(without_recompute(work), rates).values()) if work.recompute.kernels else 0.0
+        split = self.split_overhead * (whole - again)
+        kept = split * _input_share(work, rates)
+        inputs, weights = kept + self.split_overhead * again, split - kept
+        return {Op.F: forward, Op.B: (inputs + weights) / self.split_overhead, Op.I: inputs, Op.W: weights}
+
+
+def _input_share(work: StageWork, rates: DeviceRates) -> float:
+    """I's share of the backward work on the device, recompute left out; half where there is no work."""
+    factor = rates.traffic.backward
+    inputs = sum(work_terms(work.input_backward.kernels, rates, factor).values())
+    weights = sum(work_terms(work.weight_backward.kernels, rates, factor).values())
+    return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
 
 
 def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partition:

@@ -38,6 +38,16 @@ def reduction_seconds(
     return reduce(num_bytes, ranks, bandwidth=bandwidth, latency_s=latency_s)
 
 
+def reduced_bytes(gradients: float, parameters: float, *, distributed: bool) -> float:
+    """Bytes whose all-reduce takes as long as what data-parallel copies exchange in an iteration.
+
+    All copies reduce all gradients. With a `distributed` optimizer (ZeRO-1, Rajbhandari et al. 2020) each gets the sums
+    of its part, steps it and hands on its parameters: a reduce-scatter of gradients and an all-gather of parameters,
+    each in its own type and each half of an all-reduce. `gradients` and `parameters` are bytes.
+    """
+    return (gradients + parameters) / 2 if distributed else gradients
+
+
 def tied_reduce_seconds(table_parameters: int, *, gradient_bytes: float, bandwidth: float, latency_s: float) -> float:
     """All-reduce of the tied embedding's gradients between first and last stage: a ring of two.
 

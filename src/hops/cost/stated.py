@@ -102,6 +102,19 @@ class MeasuredBackward(Backward):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnsplitBackward(Backward):
+    """Another's B, all of it done in W and nothing in I."""
+
+    inner: Backward
+
+    def mean(self, op: Op) -> float:
+        return 0.0 if op is Op.I else self.inner.mean(Op.B)
+
+    def sample(self, op: Op, draw: Draw) -> FloatArray:
+        return np.zeros(draw.num_microbatches) if op is Op.I else self.inner.sample(Op.B, draw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedCosts(CostModel):
     """Stated times per stage, in seconds. All tuples have one value per stage.
 

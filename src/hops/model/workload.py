@@ -1,6 +1,6 @@
 """Work before any hardware: what is trained, and what one microbatch costs a stage: kernels by name, for F, I and W."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hops.errors import UsageError
@@ -94,6 +94,11 @@ def stage_work(model: Transformer, part: StageSlice, batch: Microbatch, how: Imp
         message_bytes=batch.tokens * model.hidden * how.element_bytes,
         parameters=stage_parameters(model, part),
     )
+
+
+def without_recompute(work: StageWork) -> StageWork:
+    """The same work with everything kept that the backward pass would compute again."""
+    return replace(work, recompute=OpWork(), recomputed_layers=0)
 
 
 def stage_parameters(model: Transformer, part: StageSlice) -> int:

@@ -163,7 +163,7 @@ def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
         seconds["norm"].append(blocks.spread([_norm(spec, each, rates) for each in works]))
     tables = {name: np.array(each) for name, each in seconds.items()}
     if not spec.pipeline.first_stage_splits:
-        tables["weights"][:, 0] += tables["inputs"][:, 0]
+        tables["weights"][:, 0] = tables["fused"][:, 0]
         tables["inputs"][:, 0] = np.where(np.isfinite(tables["inputs"][:, 0]), 0.0, np.inf)
 
     def of_bytes(values: list[int]) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from hops.arrays import FloatArray, IntArray
 from hops.build.costs import host_gap, reduction_nic, tied_reduction
 from hops.build.figures import Figures
-from hops.cost.collectives import reduction_seconds
+from hops.cost.collectives import reduced_bytes, reduction_seconds
 from hops.hardware.devices import Interconnect
 from hops.model.partition import Partition
 from hops.planner.block_costs import BlockCosts, MessageTimes
@@ -20,6 +20,7 @@ from hops.planner.layout import Freedom, LayerRule, Layout
 from hops.planner.problem import Group, Pool, ScheduleFamily
 from hops.program.shape import Shape
 from hops.spec.open import OpenSpec
+from hops.spec.pipeline import ELEMENT_BYTES
 
 BUSY_MESSAGES = {"overlapped": 0.0, "blocking": 2.0, "blocking_fused": 1.0}  # at least so many keep both ranks busy
 
@@ -30,14 +31,14 @@ class GradientReduction:
 
     Attributes:
         algorithm: as `optimizer.gradient_reduction` names it.
-        gradient_bytes: per parameter.
+        reduced_bytes: per parameter.
         copies: that reduce together, at least 2.
         nics: of every device.
         nodes: of every device; the ranks on one share its NIC.
     """
 
     algorithm: str
-    gradient_bytes: float
+    reduced_bytes: float
     copies: int
     nics: tuple[Interconnect, ...]
     nodes: tuple[str, ...]
@@ -49,7 +50,7 @@ class GradientReduction:
         sharing = sum(self.nodes[each] == self.nodes[first] for each in devices)
         return reduction_seconds(
             self.algorithm,
-            parameters * self.gradient_bytes,
+            parameters * self.reduced_bytes,
             self.copies,
             bandwidth=nic.bandwidth / sharing,
             latency_s=nic.latency_s,
@@ -84,7 +85,11 @@ class AfterPipeline:
         if section.data_parallel > 1:
             reduction = GradientReduction(
                 algorithm=section.gradient_reduction,
-                gradient_bytes=section.gradient_bytes,
+                reduced_bytes=reduced_bytes(
+                    section.gradient_bytes,
+                    ELEMENT_BYTES[known.spec.pipeline.precision],
+                    distributed=section.distributed,
+                ),
                 copies=section.data_parallel,
                 nics=tuple(reduction_nic(known, each) for each in pool.ids),
                 nodes=pool.nodes,

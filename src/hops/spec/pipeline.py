@@ -69,7 +69,9 @@ class StageTimes(Section):
     )
     weights: StageBytes = _no_bytes("memory of the weights")
     gradients: StageBytes = Field(
-        default=0, json_schema_extra={"default": "0 B"}, description="memory of the gradients"
+        default=0,
+        json_schema_extra={"default": "0 B"},
+        description="memory of the gradients, which data-parallel copies reduce",
     )
     optimizer_state: StageBytes = Field(
         default=0, json_schema_extra={"default": "0 B"}, description="memory of the optimizer's states"

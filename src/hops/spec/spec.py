@@ -28,7 +28,10 @@ class OptimizerSection(Section):
         default=None, description="states per parameter, master weights included; default: by kind and precision"
     )
     fused: Flag = Field(default=True, description="one kernel for the step; false: torch.optim's foreach kernels")
-    distributed: Flag = Field(default=False, description="data-parallel copies share the states (ZeRO-1)")
+    distributed: Flag = Field(
+        default=False,
+        description="data-parallel copies share the states (ZeRO-1): they scatter gradients and gather parameters",
+    )
     gradient_bytes: Number = Field(default=4, description="size of one gradient, in memory and in reductions")
     tied_embeddings: Flag | None = Field(
         default=None,
