@@ -80,7 +80,7 @@ def test_a_pixel_has_the_mean_colour_of_its_ops_and_is_paler_where_the_rank_idle
     forward, backward = (np.array(to_rgb(OPS[op].fill)) for op in (Op.F, Op.B))
     np.testing.assert_allclose(pixels[0].mean(axis=0), (forward + 3 * backward) / 4, atol=0.01)
     np.testing.assert_allclose(pixels[1].mean(axis=0), (forward + 1) / 2, atol=0.01)
-    assert [image.get_gid() for image in axes.images] == ["blended"]
+    assert [image.get_gid() for image in axes.images] == 2 * ["blended"]
     assert not axes.collections
 
 
@@ -91,4 +91,4 @@ def test_a_strip_of_many_messages_is_as_dark_as_they_are_under_way():
     for lane, under_way in enumerate((1.0, 0.5)):
         shown = 0.4**under_way
         np.testing.assert_allclose(pixels[lane].mean(axis=0), (1 - shown) * ink + shown, atol=0.01)
-    assert [image.get_gid() for image in axes.images] == ["messages"]
+    assert [image.get_gid() for image in axes.images] == 2 * ["messages"]

@@ -43,32 +43,27 @@ def coverage(lane: NDArray[np.integer], left: FloatArray, right: FloatArray, *, 
     return np.asarray(np.clip(covered, 0.0, None))
 
 
-def draw_image(
+def draw_images(
     axes: "Axes",
     colours: FloatArray,
     *,
     across: tuple[float, float],
     first: float,
     part: tuple[float, float],
-    lane_pt: float,
     zorder: float,
     gid: str,
 ) -> None:
-    """Lanes of pixels from one x to another; `colours` is RGBA from 0 to 1, shape (lanes, pixels, 4).
+    """A line of pixels on each lane, from one x to another; `colours` is RGBA from 0 to 1, shape (lanes, pixels, 4).
 
-    Lane n lies at y = first + n + part[0] to first + n + part[1]; a lane is `lane_pt` high.
+    Lane n lies at y = first + n + part[0] to first + n + part[1]. An image each: what lies between costs time as well.
     """
     from matplotlib.image import AxesImage
 
-    lanes = len(colours)
-    rows = max(lanes, round(lanes * lane_pt * DPI / 72))
-    at = (np.arange(rows) + 0.5) * lanes / rows  # the middle of each row of pixels
-    lane, fraction = at.astype(np.int64), at % 1
-    picture = np.round(255 * colours).astype(np.uint8)[lane]
-    picture[(fraction < part[0]) | (fraction >= part[1])] = 0
-    image = AxesImage(axes, interpolation="nearest", origin="upper", extent=(*across, first + lanes, first))
-    image.set_data(picture)
-    image.set_zorder(zorder)
-    image.set_clip_path(axes.patch)
-    image.set_gid(gid)
-    axes.add_image(image)
+    for lane, pixels in enumerate(np.round(255 * colours).astype(np.uint8)):
+        top, bottom = (first + lane + fraction for fraction in part)
+        image = AxesImage(axes, interpolation="nearest", origin="upper", extent=(*across, bottom, top))
+        image.set_data(pixels[None])
+        image.set_zorder(zorder)
+        image.set_clip_path(axes.patch)
+        image.set_gid(gid)
+        axes.add_image(image)

@@ -12,7 +12,7 @@ from hops.distributions import FloatArray
 from hops.program.action import Op
 from hops.trace.trace import Stream, Trace
 from hops.viz.canvas import text_width_in
-from hops.viz.coverage import coverage, draw_image, too_narrow
+from hops.viz.coverage import coverage, draw_images, too_narrow
 from hops.viz.style import DPI, FONT, IDLE, INK, MIN_NUMBER_PT, NARROW, NUMBER_PT, OPS, QUIET, RULE, SMALL_PT
 from hops.viz.window import TimeUnit, Window
 
@@ -123,21 +123,12 @@ class Lanes:
         left, right = (np.clip((time - window.start_ns) * scale, 0, pixels) for time in (rows.start_ns, rows.end_ns))
         return coverage(rows.rank, left, right, lanes=rows.meta.num_ranks, pixels=pixels)
 
-    def draw_image(
+    def draw_images(
         self, axes: "Axes", colours: FloatArray, part: tuple[float, float], window: Window, *, zorder: float, gid: str
     ) -> None:
         """Pixels of a window, RGBA of shape (ranks, pixels, 4), on a part of each lane."""
         left, right = self.x(np.asarray([window.start_ns, window.end_ns])).tolist()
-        draw_image(
-            axes,
-            colours,
-            across=(left, right),
-            first=self.first,
-            part=part,
-            lane_pt=self.pt_per_y,
-            zorder=zorder,
-            gid=gid,
-        )
+        draw_images(axes, colours, across=(left, right), first=self.first, part=part, zorder=zorder, gid=gid)
 
     @property
     def box_pt(self) -> float:
@@ -197,7 +188,7 @@ def ops_in(rows: Trace) -> list[int]:
 
 
 def _draw_blended(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
-    """All boxes as one image, `gid` `blended`: each pixel in the mean colour of its ops, paler where its rank idles."""
+    """All boxes as images, `gid` `blended`: each pixel in the mean colour of its ops, paler where its rank idles."""
     from matplotlib.colors import to_rgb
 
     light = np.zeros((rows.meta.num_ranks, lanes.pixels(window), 4))
@@ -207,7 +198,7 @@ def _draw_blended(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> No
     total = light[:, :, 3]
     light[:, :, :3] /= np.where(total > 0, total, 1.0)[:, :, None]
     light[:, :, 3] = np.minimum(total, 1.0)
-    lanes.draw_image(axes, light, lanes.boxes, window, zorder=2.0, gid="blended")
+    lanes.draw_images(axes, light, lanes.boxes, window, zorder=2.0, gid="blended")
 
 
 def _draw_chunk_marks(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:

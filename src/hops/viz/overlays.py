@@ -70,14 +70,14 @@ def draw_strip(axes: "Axes", messages: Trace, lanes: Lanes, part: tuple[float, f
 
 
 def _draw_traffic(axes: "Axes", messages: Trace, lanes: Lanes, part: tuple[float, float], window: Window) -> None:
-    """The strip as an image, `gid` `messages`: as dark as so many bars on each other as a pixel has on average."""
+    """The strip as images, `gid` `messages`: as dark as so many bars on each other as a pixel has on average."""
     from matplotlib.colors import to_rgb
 
     under_way = lanes.covered(messages, window)
     colours = np.empty((*under_way.shape, 4))
     colours[:, :, :3] = to_rgb(MESSAGE)
     colours[:, :, 3] = 1 - (1 - _STRIP_ALPHA) ** under_way
-    lanes.draw_image(axes, colours, part, window, zorder=1.6, gid="messages")
+    lanes.draw_images(axes, colours, part, window, zorder=1.6, gid="messages")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
