@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hops.errors import UsageError
 from hops.model.implementation import Implementation, Microbatch, Optimizer
-from hops.model.memory import StageMemory, stage_memory
+from hops.model.memory import StageMemory, rank_static_bytes, rank_workspace_bytes, stage_memory
 from hops.model.partition import StageSlice
 from hops.model.transformer import Transformer, get_model
 from hops.model.workload import stage_parameters
@@ -64,8 +64,19 @@ def test_scores_without_dropout_are_kept_once():
 def test_full_recompute_needs_room_for_one_layer_made_again():
     model = classic(1024, 16)
     part = StageSlice(layers=4, embedding=False, head=False)
-    assert memory(model, part, recompute="full").workspace_bytes == memory(model).activation_bytes
-    assert memory(model, part).workspace_bytes == 0
+    whole = memory(model).activation_bytes
+    for attention, scores in (("flash", 0), ("unfused", 5 * 16 * 1024**2)):
+        full = memory(model, part, attention=attention, recompute="full")
+        assert full.workspace_bytes == whole - 2 * 1024 * 1024 + scores
+        assert memory(model, part, attention=attention, recompute="selective").workspace_bytes == scores
+        assert memory(model, part, attention=attention).workspace_bytes == 0
+
+
+def test_stages_of_one_rank_share_their_workspace():
+    stages = [StageMemory(weights_bytes=5, workspace_bytes=3), StageMemory(gradients_bytes=7, workspace_bytes=4)]
+    assert rank_workspace_bytes(stages) == 4
+    assert rank_static_bytes(stages) == 16
+    assert rank_static_bytes(stages[:1]) == stages[0].static_bytes
 
 
 def test_the_ends_keep_their_inputs_and_fp32_logits():

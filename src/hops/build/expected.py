@@ -6,6 +6,7 @@ from math import inf
 from hops.cost.base import CostModel
 from hops.hardware.devices import Device
 from hops.hardware.network import Link, Network, Route
+from hops.model.memory import rank_static_bytes
 from hops.program.action import Op
 from hops.program.shape import Shape
 from hops.timing.stage_costs import StageCosts
@@ -17,9 +18,10 @@ def expected(
     """The expected costs of a run. `devices`: one per rank."""
     stages = range(shape.num_stages)
     memories = [costs.memory(stage) for stage in stages]
-    room = [device.kind.memory_bytes for device in devices]
-    for stage, rank in enumerate(shape.rank_of_stage):
-        room[rank] -= memories[stage].static_bytes
+    room = [
+        device.kind.memory_bytes - rank_static_bytes([memories[stage] for stage in shape.stages_of(rank)])
+        for rank, device in enumerate(devices)
+    ]
     return StageCosts(
         shape=shape,
         forward_s=tuple(costs.seconds(stage, Op.F) for stage in stages),

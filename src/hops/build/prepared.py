@@ -13,6 +13,7 @@ from hops.engine.simulate import run_policy, run_policy_until_stop, run_program,
 from hops.engine.stopped_run import StoppedRun
 from hops.errors import DoesNotFitError
 from hops.faults.plan import FaultPlan
+from hops.model.memory import rank_workspace_bytes
 from hops.program.program import Program
 from hops.schedules.base import StaticScheduler
 from hops.spec.distributions import ConstantForm, Form
@@ -60,7 +61,7 @@ def _overflow(setup: Setup, rank: int, capacity: int, activations: int, in_fligh
         "weights": sum(memory.weights_bytes for memory in memories),
         "gradients": sum(memory.gradients_bytes for memory in memories),
         "optimizer": sum(memory.optimizer_bytes for memory in memories),
-        "workspace": sum(memory.workspace_bytes for memory in memories),
+        "workspace": rank_workspace_bytes(memories),
     }
     needed = sum(parts.values()) + activations
     if needed <= capacity:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import Iterations, is_action
+from hops.model.memory import rank_static_bytes, rank_workspace_bytes
 from hops.program.action import Op
 from hops.trace.trace import Trace
 
@@ -62,7 +63,7 @@ def memory_peaks(run: Iterations) -> tuple[MemoryPeak, ...]:
             weights=sum(run.facts.stage_memory[stage].weights_bytes for stage in stages),
             gradients=sum(run.facts.stage_memory[stage].gradients_bytes for stage in stages),
             optimizer=sum(run.facts.stage_memory[stage].optimizer_bytes for stage in stages),
-            activations=held.peak + sum(run.facts.stage_memory[stage].workspace_bytes for stage in stages),
+            activations=held.peak + rank_workspace_bytes(run.facts.stage_memory[stage] for stage in stages),
         )
         for stages, held in zip(_stages_of_ranks(run), activation_bytes(run), strict=False)
     )
@@ -72,7 +73,7 @@ def _with_memory(run: Iterations, *, static: bool) -> tuple[StepFunction, ...]:
     memory = run.facts.stage_memory
     if not run.facts.knows_memory:
         return ()
-    initial = [sum(memory[stage].static_bytes for stage in stages) * static for stages in _stages_of_ranks(run)]
+    initial = [rank_static_bytes([memory[stage] for stage in stages]) * static for stages in _stages_of_ranks(run)]
     return _over_time(
         run,
         allocated=np.array([stage.activation_bytes for stage in memory], dtype=np.int64),

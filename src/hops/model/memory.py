@@ -1,5 +1,6 @@
 """What a stage keeps in its device's memory."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -17,7 +18,8 @@ class StageMemory:
 
     Attributes:
         weights_bytes, gradients_bytes, optimizer_bytes: held all the time.
-        workspace_bytes: largest transient need of one op, counted as held all the time.
+        workspace_bytes: largest transient need of one op, counted as held all the time; stages of one rank share it,
+            since a rank runs one action at a time.
         activation_bytes: per microbatch in flight, from the start of its F.
         kept_for_weight_bytes: what stays between the end of I and the end of W. With full recompute it is more than
             `activation_bytes`: I makes again what F did not keep, and W needs it.
@@ -33,6 +35,17 @@ class StageMemory:
     @property
     def static_bytes(self) -> int:
         return self.weights_bytes + self.gradients_bytes + self.optimizer_bytes + self.workspace_bytes
+
+
+def rank_workspace_bytes(stages: Iterable[StageMemory]) -> int:
+    """The transient need of a rank that holds these stages: the largest of theirs."""
+    return max((stage.workspace_bytes for stage in stages), default=0)
+
+
+def rank_static_bytes(stages: Sequence[StageMemory]) -> int:
+    """What a rank that holds these stages holds all the time."""
+    own = sum(stage.static_bytes - stage.workspace_bytes for stage in stages)
+    return own + rank_workspace_bytes(stages)
 
 
 def stage_memory(
@@ -53,12 +66,11 @@ def stage_memory(
         raise UsageError(f"optimizer_shards must be at least 1, but got {optimizer_shards}")
     parameters = stage_parameters(model, part)
     states = parameters * optimizer.state_bytes / optimizer_shards
-    recomputes = how.recompute == "full" and part.layers > 0
     return StageMemory(
         weights_bytes=parameters * how.element_bytes,
         gradients_bytes=ceil(parameters * optimizer.gradient_bytes),
         optimizer_bytes=ceil(states),
-        workspace_bytes=layer_activation_bytes(model, batch, how) if recomputes else 0,
+        workspace_bytes=remade_layer_bytes(model, batch, how) if part.layers > 0 else 0,
         activation_bytes=part.layers * kept_layer_bytes(model, batch, how)
         + _end_activation_bytes(model, part, batch, how),
         kept_for_weight_bytes=part.layers * layer_kept_for_weight_bytes(model, batch, how)
@@ -76,6 +88,13 @@ def kept_layer_bytes(model: Transformer, batch: Microbatch, how: Implementation)
         return batch.tokens * model.hidden * how.element_bytes
     scores = 0 if how.recompute == "selective" else _score_bytes(model, batch, how)
     return _linear_activation_bytes(model, batch, how) + scores
+
+
+def remade_layer_bytes(model: Transformer, batch: Microbatch, how: Implementation) -> int:
+    """What the backward pass of one layer makes again and F did not keep: nothing, the scores, all but the input."""
+    if how.recompute == "none":
+        return 0
+    return layer_activation_bytes(model, batch, how) - kept_layer_bytes(model, batch, how)
 
 
 def layer_activation_bytes(model: Transformer, batch: Microbatch, how: Implementation) -> int:
