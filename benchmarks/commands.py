@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,10 +105,7 @@ def least(arguments: Sequence[str], sources: Sequence[Path], folder: Path, runs:
             cost = measure(arguments, source, folder)
             if number:
                 costs.append(cost)
-    best = [costs[0] for costs in found]
-    for costs in zip(*found, strict=True):
-        best = [one.least(other) for one, other in zip(best, costs, strict=True)]
-    return best
+    return [reduce(Cost.least, costs) for costs in found]
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from hops.cost.base import CostModel, StepCosts
 from hops.cost.jittered import Jittered
+from hops.cost.paired import paired
 from hops.cost.table import TableCosts
 from hops.distributions import Exponential, LogNormal
 from hops.engine.compiled_run import run_compiled
@@ -29,6 +30,7 @@ from hops.errors import HopsError, UsageError
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
 from hops.hardware.network import Link, Network, RareDelay, Route
 from hops.program.action import Action, Op, Pair
+from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -230,7 +232,8 @@ def outcome(case: Case) -> str:
 
 def compiled(case: Case):  # noqa: ANN201
     """The case in the compiled engine; None if it does not end there."""
-    inputs = Inputs.of(case.program, case.costs, case.network, case.settings)
+    costs = paired(case.costs, case.program, case.settings.pair_factor)
+    inputs = Inputs.of(case.program, lower(case.program), costs, case.network, case.settings)
     return run_compiled(inputs, until_stop=case.until_stop)
 
 

@@ -1,5 +1,6 @@
 """Compiles a number-crunching function when numba is installed; the same source runs as plain Python when it is not."""
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
@@ -71,7 +72,7 @@ class Kernel(Generic[P, R]):
     @property
     def is_cached(self) -> bool:
         """Whether numba has compiled it before, in this process or another; else the first call takes its time."""
-        if not available():
+        if not available() or os.environ.get("NUMBA_DISABLE_JIT") == "1":  # numba's own switch: kernels stay Python
             return True
         dispatcher: Any = self.fast
         name = f"*.{dispatcher.py_func.__qualname__}-*.nbi"

@@ -10,7 +10,7 @@ from pipelines import B, F, I, Rows, W, gpipe, meta, one_f_one_b, simulate, spli
 from hops.errors import UsageError
 from hops.metrics.iterations import Iterations
 from hops.metrics.memory import in_flight, memory_over_time
-from hops.metrics.summarize import summarize
+from hops.metrics.summarize import _medians, summarize
 from hops.metrics.summary import RunFacts
 from hops.model.memory import StageMemory
 from hops.program.action import Op
@@ -254,3 +254,11 @@ def test_a_measured_trace_without_messages_gets_the_same_bubble_as_one_with():
     trace = simulate(one_f_one_b(3, 5), equal, hop=2 * MS)
     bare = trace.where(trace.stream != Stream.MESSAGE)
     assert summarize(bare, RunFacts()).bubble == summarize(trace, RunFacts()).bubble
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_medians_of_groups_are_those_of_each_group(seed):
+    rng = np.random.default_rng(seed)
+    group, values = rng.integers(0, 5, 40), rng.integers(0, 10**12, 40)
+    expected = [float(np.median(values[group == n])) if np.any(group == n) else np.nan for n in range(7)]
+    np.testing.assert_array_equal(_medians(group, values, 7), expected)

@@ -162,6 +162,19 @@ def test_a_budget_is_a_fixed_number_of_iterations():
     assert more - less == pytest.approx(1e9 / (driver.NS_PER_ACTION * 3 * 4 * 12), abs=1)
 
 
+def test_large_pipelines_try_fewer_starts(monkeypatch):
+    decoded = []
+    plain = driver._Search._decode
+    monkeypatch.setattr(driver._Search, "_decode", lambda self, policy: decoded.append(1) or plain(self, policy))
+    profile, counts = uneven(24, fused_backward_s=(1.8e-3,) * 4), []
+    for actions in (driver.START_ACTIONS, 20 * 3 * 4 * 24, 1):
+        monkeypatch.setattr(driver, "START_ACTIONS", actions)
+        decoded.clear()
+        assert fits_budget(search_from_builtins(profile, iterations=0).program, profile)
+        counts.append(len(decoded))
+    assert counts == [60 + 3 * 6, 20, 1]
+
+
 def test_without_numba_a_budget_buys_fewer_iterations(monkeypatch):
     compiled = iterations_for(1.0, uneven())
     monkeypatch.setattr(driver, "available", lambda: False)

@@ -15,7 +15,7 @@ from hops.cost.fitted import (
 )
 from hops.cost.iteration_end import StepModel, optimizer_seconds, optimizer_steps
 from hops.cost.jittered import Jittered
-from hops.cost.paired import Paired
+from hops.cost.paired import Paired, paired
 from hops.cost.profile import (
     BenchmarkFit,
     CodeFit,
@@ -72,6 +72,7 @@ __all__ = [
     "optimizer_seconds",
     "optimizer_steps",
     "pair_of",
+    "paired",
     "port_bytes_per_s",
     "reduced_bytes",
     "reduction_seconds",

@@ -53,3 +53,8 @@ class Paired(CostModel):
 
     def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
         return self.inner.draw(iteration, num_microbatches, seed) * self._factors
+
+
+def paired(costs: CostModel, program: Program, factor: float) -> CostModel:
+    """Costs of a program whose pairs take `factor` of their actions' time; the same costs where that is 1."""
+    return costs if factor == 1 else Paired(inner=costs, program=program, factor=factor)

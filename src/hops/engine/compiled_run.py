@@ -82,7 +82,7 @@ class CompiledRun:
         self.draws = Draws(self.tables, inputs)
         self.drawn = self.draws.draw(0)
         room = TRANSFERS_PER_RANK * inputs.program.num_ranks + 8
-        self.state = empty_state(self.tables, len(inputs.low.receiver), room)
+        self.state = empty_state(self.tables, inputs.num_messages, room)
         self.rows = empty_rows(self._expected_rows())
 
     def run(self, reported: int = 0) -> int:

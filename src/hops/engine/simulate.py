@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from hops.cost.base import CostModel
+from hops.cost.paired import paired
 from hops.engine.choice import check_policy, is_compiled_worth_it
 from hops.engine.compiled_run import run_compiled
 from hops.engine.rank_order import FixedOrder, PolicyOrder
@@ -11,6 +12,7 @@ from hops.engine.settings import RunSettings
 from hops.engine.stopped_run import StoppedRun
 from hops.engine.tables import Inputs
 from hops.hardware.network import Network
+from hops.program.lowering import Lowered, lower
 from hops.program.policy import PlacedPolicy
 from hops.program.program import Program
 from hops.program.wiring import wire
@@ -25,12 +27,11 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     StalledError if ranks end up waiting for each other, or for what is never repaired; JobFailedError if a link is down
     for longer than the transport waits; UsageError if the engine that the settings ask for is not there.
     """
-    inputs = Inputs.of(program, costs, network, settings or RunSettings())
-    if is_compiled_worth_it(program, inputs.settings):
-        done = run_compiled(inputs, until_stop=False)
-        if done is not None:
-            return done.trace
-    return with_pairs(_of_program(inputs).run(), program)
+    settings = settings or RunSettings()
+    done = _compiled(program, _lowered(program, costs), costs, network, settings, until_stop=False)
+    if done is not None:
+        return done.trace
+    return with_pairs(_of_program(program, costs, network, settings).run(), program)
 
 
 def run_policy(order: PlacedPolicy, costs: CostModel, network: Network, settings: RunSettings | None = None) -> Trace:
@@ -47,12 +48,10 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
 
     At that moment all that is under way, anywhere, is lost.
     """
-    inputs = Inputs.of(program, costs, network, settings)
-    if is_compiled_worth_it(program, settings):
-        done = run_compiled(inputs, until_stop=True)
-        if done is not None:
-            return done
-    stopped = _of_program(inputs).run_until_stop()
+    done = _compiled(program, _lowered(program, costs), costs, network, settings, until_stop=True)
+    if done is not None:
+        return done
+    stopped = _of_program(program, costs, network, settings).run_until_stop()
     return replace(stopped, trace=with_pairs(stopped.trace, program))
 
 
@@ -63,10 +62,27 @@ def run_policy_until_stop(
     return _of_policy(order, costs, network, settings).run_until_stop()
 
 
-def _of_program(inputs: Inputs) -> ReferenceRun:
-    wiring = wire(inputs.program.shape)
-    order = FixedOrder(inputs.program, wiring)
-    return ReferenceRun(order, wiring, inputs.costs, inputs.network, inputs.settings)
+def _lowered(program: Program, costs: CostModel) -> Lowered:
+    stages = program.shape.num_stages
+    assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
+    return lower(program)
+
+
+def _compiled(
+    program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, *, until_stop: bool
+) -> StoppedRun | None:
+    """The run in the compiled engine; None: it is the reference's, or it ends where only that has words."""
+    if not is_compiled_worth_it(program, settings):
+        return None
+    inputs = Inputs.of(program, low, paired(costs, program, settings.pair_factor), network, settings)
+    del low  # it is as large as half a trace
+    return run_compiled(inputs, until_stop=until_stop)
+
+
+def _of_program(program: Program, costs: CostModel, network: Network, settings: RunSettings) -> ReferenceRun:
+    wiring = wire(program.shape)
+    costs = paired(costs, program, settings.pair_factor)
+    return ReferenceRun(FixedOrder(program, wiring), wiring, costs, network, settings)
 
 
 def _of_policy(placed: PlacedPolicy, costs: CostModel, network: Network, settings: RunSettings) -> ReferenceRun:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.cost.paired import Paired
 from hops.engine.draws import draw_delays, draw_durations, draw_end
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
@@ -54,6 +53,7 @@ from hops.engine.records import (
     Floats,
     Ints,
     Rows,
+    Shorts,
     State,
     Tables,
     Windows,
@@ -63,7 +63,7 @@ from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
 from hops.program.action import NUM_OPS, Op
-from hops.program.lowering import Lowered, lower
+from hops.program.lowering import Lowered
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.units import NS_PER_S
@@ -89,28 +89,30 @@ NO_FLOATS = fixed_floats([])
 
 
 class Inputs(NamedTuple):
-    """What a run of a program is made of. `low` is the program, lowered."""
+    """What a run of a program is made of.
+
+    Attributes:
+        actions: as in `Tables`, all that is kept of the lowered program: a trace leaves little room beside it.
+        num_messages: that the lowered program numbers.
+    """
 
     program: Program
-    low: Lowered
+    actions: Shorts
+    num_messages: int
     costs: CostModel
     network: Network
     settings: RunSettings
 
     @classmethod
-    def of(cls, program: Program, costs: CostModel, network: Network, settings: RunSettings) -> "Inputs":
-        """Those of a program, whose pairs take the settings' part of their time. Raises ProgramError."""
-        stages = program.shape.num_stages
-        assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
-        low = lower(program)
-        if settings.pair_factor != 1:
-            costs = Paired(inner=costs, program=program, factor=settings.pair_factor)
-        return cls(program, low, costs, network, settings)
+    def of(cls, program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings) -> "Inputs":
+        """Of a program, lowered."""
+        _, feeder, target = ends_of(program.shape)
+        return cls(program, _actions(program, low, feeder, target), len(low.receiver), costs, network, settings)
 
 
 def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:
     """What does not change during the run."""
-    program, low, costs, network, settings = inputs
+    program, actions, _, costs, network, settings = inputs
     shape = program.shape
     owner, feeder, target = ends_of(shape)
     routes = _routes(owner, target, network)
@@ -123,7 +125,7 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
     of_rank = np.column_stack([program.first, [*program.first[1:], 0], ranges[2 * kinds :]])
     return Tables(
-        actions=_actions(program, low, feeder, target),
+        actions=actions,
         kinds=fixed(
             np.column_stack(
                 [owner, feeder, target, message_sizes(costs).reshape(-1), ranges[:kinds], ranges[kinds : 2 * kinds]]
@@ -293,7 +295,7 @@ def empty_state(tables: Tables, num_messages: int, num_transfers: int) -> State:
         hops=np.full((num_transfers * tables.most_hops, 2), NONE),
         links=links,
         rates=tables.full.copy(),
-        messages=np.zeros((4 if tables.blocking else 2, num_messages), dtype=np.int8),
+        messages=np.zeros((4 if tables.blocking else min(2, tables.iterations), num_messages), dtype=np.int8),
         meeting=meeting,
     )
 

@@ -36,9 +36,9 @@ class Exposed:
 def exposed(run: Iterations, found: Bubbles) -> Exposed:
     """What each rank loses to communication. `found` are the bubbles of the same run."""
     stream = run.trace.stream
-    computing = _idle_after_pipeline(run, stream == Stream.COMPUTE)
-    reducing = _idle_after_pipeline(run, np.isin(stream, (Stream.COMPUTE, Stream.COLLECTIVE)))
-    hosting = _idle_after_pipeline(run, np.isin(stream, (Stream.COMPUTE, Stream.COLLECTIVE, Stream.HOST)))
+    compute = stream == Stream.COMPUTE
+    reduce = compute | (stream == Stream.COLLECTIVE)
+    computing, reducing, hosting = _idle_after_pipeline(run, compute, reduce, reduce | (stream == Stream.HOST))
     return Exposed(
         messages=found.pipeline.by_cause[BubbleCause.MESSAGES],
         reductions=computing - reducing,
@@ -46,12 +46,12 @@ def exposed(run: Iterations, found: Bubbles) -> Exposed:
     )
 
 
-def _idle_after_pipeline(run: Iterations, at_work: NDArray[np.bool_]) -> Ints:
-    """Nanoseconds of each rank outside the pipeline windows and outside the rows of `at_work`, shape (ranks,)."""
-    work = run.lanes(at_work)
-    windows = (run.iteration_windows(), run.pipeline_windows())
-    idle, idle_inside = (window.length() - window.overlap(work) for window in windows)
-    return idle - idle_inside
+def _idle_after_pipeline(run: Iterations, *at_work: NDArray[np.bool_]) -> list[Ints]:
+    """Nanoseconds of each rank outside the pipeline windows and outside the rows of each `at_work`; shape (ranks,)."""
+    whole, inside = run.iteration_windows(), run.pipeline_windows()
+    after = whole.length() - inside.length()
+    works = [run.lanes(mask) for mask in at_work]
+    return [after - whole.overlap(work) + inside.overlap(work) for work in works]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

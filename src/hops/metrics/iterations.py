@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import distinct
 from hops.errors import UsageError
 from hops.metrics.intervals import Intervals, Ints
 from hops.metrics.summary import RunFacts
@@ -85,7 +86,7 @@ class Iterations:
     @classmethod
     def recorded(cls, trace: Trace, facts: RunFacts) -> "Iterations":
         """Leave out the warm-up iterations only. Raises UsageError if none is left."""
-        numbers = np.unique(trace.iteration[is_action(trace)])
+        numbers = distinct(trace.iteration[is_action(trace)])
         kept = numbers[facts.warmup_iterations :]
         if not len(kept):
             raise UsageError(

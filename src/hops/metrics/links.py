@@ -11,6 +11,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import distinct
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import Iterations
 from hops.program.action import Op
@@ -55,8 +56,10 @@ class LinkUse:
 def link_uses(run: Iterations) -> tuple[LinkUse, ...]:
     """Traffic of every link, in the order of the trace's metadata."""
     rows = run.trace.of(Stream.MESSAGE)
-    pairs, pair_of_row = np.unique(rows.rank.astype(np.int64) * run.num_ranks + rows.peer, return_inverse=True)
-    rows_of_pair = np.split(np.argsort(pair_of_row, kind="stable"), np.cumsum(np.bincount(pair_of_row))[:-1])
+    pair_of_row = rows.rank.astype(np.int64) * run.num_ranks + rows.peer
+    order = np.argsort(pair_of_row, kind="stable")
+    pairs = distinct(pair_of_row[order])
+    rows_of_pair = np.split(order, np.searchsorted(pair_of_row[order], pairs[1:]))
     rows_of_link: list[list[Ints]] = [[] for _ in run.trace.meta.links]
     for pair, members in zip(pairs, rows_of_pair, strict=False):  # no pairs: split gives one empty part
         for crossed in run.trace.meta.routes.get(divmod(int(pair), run.num_ranks), ()):
@@ -66,10 +69,12 @@ def link_uses(run: Iterations) -> tuple[LinkUse, ...]:
     uses = []
     for number, (link, parts) in enumerate(zip(run.trace.meta.links, rows_of_link, strict=True)):
         members = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        _, contended = _occupied(rows.start_ns[members], rows.end_ns[members])
-        start, end = (getattr(reductions, name)[crossing[number]] for name in ("start_ns", "end_ns"))
-        reducing, _ = _occupied(start, end)
-        busy, _ = _occupied(np.append(rows.start_ns[members], start), np.append(rows.end_ns[members], end))
+        busy, contended = _occupied(rows.start_ns[members], rows.end_ns[members])
+        reducing = 0
+        if crossing[number].any():
+            start, end = reductions.start_ns[crossing[number]], reductions.end_ns[crossing[number]]
+            reducing, _ = _occupied(start, end)
+            busy, _ = _occupied(np.append(rows.start_ns[members], start), np.append(rows.end_ns[members], end))
         uses.append(
             LinkUse(
                 link=link,

@@ -92,7 +92,7 @@ def _over_time(run: Iterations, *, allocated: Ints, kept: Ints, initial: Ints) -
     rows = run.trace.where(is_action(run.trace))
     change = _changes(rows, allocated, kept)
     time = np.where(rows.op == Op.F, rows.start_ns, rows.end_ns)
-    order = np.lexsort((time, rows.rank))
+    order = np.argsort(time + rows.rank.astype(np.int64) * run.span, kind="stable")  # by rank, then time
     rank, time, change = rows.rank[order], time[order], change[order]
     bounds = np.searchsorted(rank, np.arange(run.num_ranks + 1))
     functions = []

@@ -175,10 +175,8 @@ def _memory(run: Iterations) -> list[MemorySummary | None]:
 def _stages(run: Iterations) -> tuple[StageSummary, ...]:
     rows = run.trace.where(is_action(run.trace))
     cell = rows.stage.astype(np.int64) * len(ACTION_OPS) + rows.op
-    order = np.argsort(cell, kind="stable")
-    counts = np.bincount(cell, minlength=run.trace.meta.num_stages * len(ACTION_OPS))
-    groups = np.split(rows.duration_ns[order], np.cumsum(counts)[:-1])
-    medians = [float(np.median(group)) / NS_PER_MS if len(group) else None for group in groups]
+    cells = run.trace.meta.num_stages * len(ACTION_OPS)
+    medians = [None if np.isnan(value) else value / NS_PER_MS for value in _medians(cell, rows.duration_ns, cells)]
     return tuple(
         StageSummary(
             stage=stage,
@@ -190,6 +188,17 @@ def _stages(run: Iterations) -> tuple[StageSummary, ...]:
         )
         for stage, owner in enumerate(run.trace.meta.rank_of_stage)
     )
+
+
+def _medians(group: NDArray[np.int64], values: NDArray[np.int64], groups: int) -> list[float]:
+    """Median of the values of each group: the middle one, or the mean of the middle two; NaN for an empty group."""
+    ranked = values[np.lexsort((values, group))].astype(np.float64)
+    count = np.bincount(group, minlength=groups)
+    low = np.cumsum(count) - count
+    some = count > 0
+    medians = np.full(groups, np.nan)
+    medians[some] = (ranked[(low + (count - 1) // 2)[some]] + ranked[(low + count // 2)[some]]) / 2
+    return medians.tolist()
 
 
 def _link(use: LinkUse, iterations: int) -> LinkSummary:

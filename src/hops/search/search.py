@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from hops.timing.stage_costs import UNLIMITED, CostArrays, StageCosts, cost_arra
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
 DECODE_WORK = 4.5  # what decoding an action costs, in actions timed
 DECODE_START = 60  # actions that could be decoded in the time it takes to start decoding
+START_ACTIONS = (
+    8_000_000  # actions decoded of all starts at most: half a second; above 100,000 actions some are left out
+)
 TUNE_SHARE = 0.35
 REFINED_STARTS = 3
 TUNE_THRESHOLD = 0.1  # of a mean action: how much worse a step may be at first
@@ -119,7 +123,7 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
         costs: with the placement to arrange.
         incumbents: programs of this placement by name; None stands for one that refused these costs.
         iterations: programs timed, each action counting once; making one from a policy counts as DECODE_WORK of them.
-            The closed-form starts are always tried.
+            Closed-form starts are tried in any case.
         seed: of the random choices, >= 0.
 
     Raises DoesNotFitError if one microbatch does not fit.
@@ -192,14 +196,16 @@ class _Search:
     def _starts(self) -> list[IntArray]:
         """The closed-form policies that do not get stuck, best first, one of each makespan."""
         tried: list[tuple[int, int, IntArray]] = []
-        for policy in first_policies(self.costs):
+        most = max(1, START_ACTIONS // self.costs.num_actions)
+        for policy in islice(first_policies(self.costs), most):
             tried.append((self._decode(policy), len(tried), policy))
             if self.best <= self.goal:
                 return [policy]
         tried.sort(key=_rank)
-        for _, _, policy in tried[:REFINED_STARTS]:
-            for other in refined(policy):
-                tried.append((self._decode(other), len(tried), other))
+        for other in [other for _, _, policy in tried[:REFINED_STARTS] for other in refined(policy)][
+            : most - len(tried)
+        ]:
+            tried.append((self._decode(other), len(tried), other))
         distinct = {makespan: policy for makespan, _, policy in sorted(tried, key=_rank, reverse=True)}
         return [distinct[makespan] for makespan in sorted(distinct) if makespan < UNLIMITED]
 

@@ -14,6 +14,7 @@ from hops.program.shape import Shape
 from hops.timing.stage_costs import StageCosts
 
 Milliseconds = Annotated[float, Strict(), Field(ge=0, le=1e9)]
+AnyBytes = Annotated[int, Strict(), Field(ge=0)]  # files write a huge number where there is no limit
 WholeBytes = Annotated[int, Strict(), Field(ge=0, le=1 << 50)]  # keeps sums over a program far from overflow
 Microbatches = Annotated[int, Strict(), Field(ge=1, le=1 << 20)]
 PER_STAGE = (
@@ -49,7 +50,7 @@ class WrittenProfile:
     hop_ms: tuple[Milliseconds, ...]
     activation_bytes: tuple[WholeBytes, ...]
     kept_for_weight_bytes: tuple[WholeBytes, ...]
-    memory_bytes: tuple[WholeBytes | None, ...]
+    memory_bytes: tuple[AnyBytes | None, ...]
     rank_of_stage: tuple[WholeBytes, ...] | None = None
     blocking: bool = False
 

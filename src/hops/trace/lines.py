@@ -52,8 +52,8 @@ def microseconds(values_ns: NDArray[np.int64]) -> NDArray[np.uint8]:
 def names(index: NDArray[np.integer], texts: Sequence[str]) -> NDArray[np.uint8]:
     """One of the texts for each row, by its number, shape (rows,)."""
     table = np.array([text.encode() for text in texts])
-    letters: NDArray[np.uint8] = table.view(np.uint8).reshape(len(texts), table.itemsize)[index]
-    return letters
+    characters: NDArray[np.uint8] = table.view(np.uint8).reshape(len(texts), table.itemsize)
+    return np.asarray(characters[index])
 
 
 def only(mask: NDArray[np.bool_], part: Part) -> NDArray[np.uint8]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import distinct
 from hops.errors import TraceError
 from hops.program.action import NUM_OPS, Op
 from hops.program.program import Program
@@ -23,7 +24,7 @@ def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program
     lack rows.
     """
     is_action = (trace.stream == Stream.COMPUTE) & (trace.op <= Op.W)
-    numbers = np.unique(trace.iteration[is_action])
+    numbers = distinct(trace.iteration[is_action])
     if len(numbers) == 0 or (iteration is not None and iteration not in numbers):
         known = f"it has iterations {numbers[0]} to {numbers[-1]}" if len(numbers) else "it has none"
         wanted = "any iteration" if iteration is None else f"iteration {iteration}"
@@ -97,8 +98,8 @@ class _Lookup:
     """Row of the action of (iteration, stage, direction, microbatch), as one dense array."""
 
     def __init__(self, trace: Trace) -> None:
-        iterations, index = np.unique(trace.iteration, return_inverse=True)
-        self.iteration = index.astype(np.int64)
+        iterations = distinct(trace.iteration)
+        self.iteration = np.searchsorted(iterations, trace.iteration).astype(np.int64)
         self.num_stages = trace.meta.num_stages
         self.num_microbatches = int(trace.microbatch.max(initial=-1)) + 1
         self.rows = np.full(len(iterations) * self.num_stages * 2 * self.num_microbatches, -1, dtype=np.int64)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import distinct
 from hops.program.action import Op
 
 
@@ -142,7 +143,7 @@ class Trace:
 
     @property
     def num_iterations(self) -> int:
-        return len(np.unique(self.iteration))
+        return len(distinct(self.iteration))
 
     @property
     def nbytes(self) -> int:

@@ -13,7 +13,7 @@ from hops.trace.trace import Trace
 from hops.units import NS_PER_S, format_time
 from hops.viz.canvas import picture, picture_format, text_width_in
 from hops.viz.headline import count, percent, summary_figures
-from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame
+from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame, ops_in
 from hops.viz.overlays import broken_handles, broken_in, draw_broken
 from hops.viz.sheet import Sheet, chunks_of, lane_names, lanes_width_in, write_lane_texts
 from hops.viz.style import INK, QUIET, TEXT_PT, TITLE_PT, chunk_handle, op_handles
@@ -144,7 +144,7 @@ def _name_in(block: Block) -> float:
 
 
 def _handles(blocks: Sequence[Block]) -> list[Any]:
-    ops = {op for block in blocks for op in np.unique(drawn_rows(block.trace, block.window).op).tolist()}
+    ops = {op for block in blocks for op in ops_in(drawn_rows(block.trace, block.window))}
     handles = op_handles(sorted(ops))
     chunks = max(chunks_of(block.trace.meta) for block in blocks)
     if chunks > 1:

@@ -12,7 +12,8 @@ from hops.distributions import FloatArray
 from hops.program.action import Op
 from hops.trace.trace import Stream, Trace
 from hops.viz.canvas import text_width_in
-from hops.viz.style import FONT, IDLE, INK, MIN_NUMBER_PT, NARROW, NUMBER_PT, OPS, QUIET, RULE, SMALL_PT
+from hops.viz.coverage import coverage, draw_images, too_narrow
+from hops.viz.style import DPI, FONT, IDLE, INK, MIN_NUMBER_PT, NARROW, NUMBER_PT, OPS, QUIET, RULE, SMALL_PT
 from hops.viz.window import TimeUnit, Window
 
 if TYPE_CHECKING:
@@ -111,6 +112,24 @@ class Lanes:
     def y(self, rank: NDArray[np.int32], fraction: float) -> FloatArray:
         return np.asarray(self.first + rank + fraction, dtype=np.float64)
 
+    def pixels(self, window: Window) -> int:
+        """How many pixels of a PNG wide a window is."""
+        return max(1, round((window.end_ns - window.start_ns) / self.unit.ns * self.pt_per_x * DPI / 72))
+
+    def covered(self, rows: Trace, window: Window) -> FloatArray:
+        """How much of each pixel of each lane the rows cover; shape (ranks, pixels)."""
+        pixels = self.pixels(window)
+        scale = pixels / (window.end_ns - window.start_ns)
+        left, right = (np.clip((time - window.start_ns) * scale, 0, pixels) for time in (rows.start_ns, rows.end_ns))
+        return coverage(rows.rank, left, right, lanes=rows.meta.num_ranks, pixels=pixels)
+
+    def draw_images(
+        self, axes: "Axes", colours: FloatArray, part: tuple[float, float], window: Window, *, zorder: float, gid: str
+    ) -> None:
+        """Pixels of a window, RGBA of shape (ranks, pixels, 4), on a part of each lane."""
+        left, right = self.x(np.asarray([window.start_ns, window.end_ns])).tolist()
+        draw_images(axes, colours, across=(left, right), first=self.first, part=part, zorder=zorder, gid=gid)
+
     @property
     def box_pt(self) -> float:
         """Height of a box in points."""
@@ -141,7 +160,10 @@ def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
     edge = 0.4 if len(rows) and np.quantile(widths_pt, NARROW) >= _EDGE_FROM_PT else 0.0
     if len(rows) >= RASTER_FROM:
         axes.set_rasterization_zorder(RASTER_BELOW)
-    for op in np.unique(rows.op).tolist():
+    blended = rows.op <= Op.W if too_narrow(widths_pt) else np.zeros(len(rows), dtype=np.bool_)
+    if blended.any():
+        _draw_blended(axes, rows.where(blended), lanes, window)
+    for op in ops_in(rows.where(~blended)):
         mine = rows.op == op
         style = OPS[Op(op)]
         boxes = PolyCollection(
@@ -158,6 +180,25 @@ def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
     _draw_chunk_marks(axes, rows, lanes, left, right)
     middle = np.stack([(left + right) / 2, lanes.y(rows.rank, sum(lanes.boxes) / 2)], axis=1)
     draw_numbers(axes, rows, middle, widths_pt, lanes.box_pt)
+
+
+def ops_in(rows: Trace) -> list[int]:
+    """Numbers of the ops that occur, rising."""
+    return np.flatnonzero(np.bincount(rows.op)).tolist()
+
+
+def _draw_blended(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
+    """All boxes as images, `gid` `blended`: each pixel in the mean colour of its ops, paler where its rank idles."""
+    from matplotlib.colors import to_rgb
+
+    light = np.zeros((rows.meta.num_ranks, lanes.pixels(window), 4))
+    for op in ops_in(rows):
+        part = lanes.covered(rows.where(rows.op == op), window)
+        light += part[:, :, None] * np.array([*to_rgb(OPS[Op(op)].fill), 1.0])
+    total = light[:, :, 3]
+    light[:, :, :3] /= np.where(total > 0, total, 1.0)[:, :, None]
+    light[:, :, 3] = np.minimum(total, 1.0)
+    lanes.draw_images(axes, light, lanes.boxes, window, zorder=2.0, gid="blended")
 
 
 def _draw_chunk_marks(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:

@@ -16,7 +16,7 @@ from hops.trace.trace import Trace
 from hops.units import format_bytes
 from hops.viz.canvas import picture, picture_format
 from hops.viz.headline import headline
-from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame
+from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame, ops_in
 from hops.viz.overlays import (
     Broken,
     arrows_readable,
@@ -241,7 +241,7 @@ def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
 
 def _handles(scene: Scene) -> list[Any]:
     """Legend entries of what there is to see."""
-    handles = op_handles(np.unique(scene.rows.op).tolist())
+    handles = op_handles(ops_in(scene.rows))
     chunks = chunks_of(scene.trace.meta)
     if chunks > 1:
         handles.append(chunk_handle(chunks))

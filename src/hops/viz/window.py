@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import distinct
 from hops.errors import UsageError
 from hops.metrics.iterations import Iterations
 from hops.metrics.summary import RunFacts
@@ -79,7 +80,7 @@ def choose_window(
         raise UsageError("both iterations and a time window were asked for; expected one of them: leave one out")
     if window_s is not None:
         return _of_seconds(rows, window_s)
-    present = np.unique(rows.iteration)
+    present = distinct(rows.iteration)
     wanted = np.unique(readable_iterations(trace, facts) if iterations is None else np.asarray(iterations, dtype=int))
     missing = wanted[~np.isin(wanted, present)]
     if not wanted.size or missing.size:
@@ -128,7 +129,8 @@ def _of_iterations(rows: Trace, wanted: NDArray[np.integer[Any]]) -> Window:
 
 
 def _window(rows: Trace, start_ns: int, end_ns: int) -> Window:
-    numbers, index = np.unique(rows.iteration, return_inverse=True)
+    numbers = distinct(rows.iteration)
+    index = np.searchsorted(numbers, rows.iteration)
     starts_ns = np.full(numbers.size, np.iinfo(np.int64).max)
     np.minimum.at(starts_ns, index, rows.start_ns)
     inside = (starts_ns >= start_ns) & (starts_ns < end_ns)
