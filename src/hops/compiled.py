@@ -3,10 +3,11 @@
 import os
 import sys
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 from zlib import crc32
 
@@ -88,11 +89,28 @@ class Kernel(Generic[P, R]):
         return self._compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True, **inline)
 
     def _compiled(self, **options: Any) -> Callable[P, R]:
-        from numba import njit  # type: ignore[import-untyped,unused-ignore]
-
+        numba = _numba()
         if not self._allocates:
             options["_nrt"] = False
-        return cast("Callable[P, R]", njit(**options)(_with_compiled_callees(self.function)))
+        return cast("Callable[P, R]", numba.njit(**options)(_with_compiled_callees(self.function)))
+
+
+@cache
+def _numba() -> Any:
+    """The package, imported without scipy.
+
+    numba imports scipy to see whether there is a BLAS, which takes as long as the rest and which no kernel needs. Here
+    it is told that there is one if scipy is installed; it imports scipy when somebody's function does need it.
+    """
+    numba = import_module("numba")
+    if not {"scipy.linalg", "numba.np.arraymath"} & sys.modules.keys():
+        sys.modules["scipy.linalg"] = cast("ModuleType", None)  # what Python takes for a module that cannot be imported
+        try:
+            arraymath: Any = import_module("numba.np.arraymath")
+            arraymath._HAVE_BLAS = find_spec("scipy") is not None  # noqa: SLF001
+        finally:
+            del sys.modules["scipy.linalg"]
+    return numba
 
 
 def _with_compiled_callees(function: Callable[P, R]) -> FunctionType:
