@@ -6,7 +6,7 @@ INSTALL := $(PIP) install --quiet
 SELF := $(INSTALL) --no-deps --no-build-isolation --editable . && $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format pages lock clean
+.PHONY: help demo test lint mutants format pages lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' Makefile | column -t -s '#'
@@ -22,6 +22,9 @@ lint: .venv/ready-to-develop  ## check format, style and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
+
+mutants: .venv/ready-to-develop  ## break the core on purpose, and count what no test notices (SAMPLE=200)
+	@$(BIN)/python tools/mutants.py --sample $(or $(SAMPLE),200)
 
 format: .venv/ready-to-develop  ## bring the code into form
 	@$(BIN)/ruff format
