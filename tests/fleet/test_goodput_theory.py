@@ -13,6 +13,7 @@ from hops.fleet.iteration_times import FleetTimes, IterationTimes
 from hops.fleet.recovery_times import availability, daly_interval, goodput_of_interval, young_interval
 from hops.fleet.study import Study, prepare
 from hops.fleet.time_use import TimeUse
+from hops.spec.failure import PolicyChoice
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def study(world, *, times, mtbf_s, mttr_s, days, seeds, policy="checkpoint_resta
         setup=world.setup,
         fleet=world.fleet,
         times=times,
-        policy=policy,
+        policy=PolicyChoice(name=policy),
         table=world.table,
         plans=plans,
         seeds=tuple(range(seeds)),
