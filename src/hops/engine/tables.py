@@ -1,6 +1,7 @@
 """Turns a run into what the compiled engine reads: integer tables, draws, fault windows, and an empty state."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -152,8 +153,8 @@ def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDAr
     table = np.empty((5, len(kind)), dtype=np.int32)
     table[KIND] = kind
     table[MICROBATCH] = program.microbatch
-    closes = np.flatnonzero(program.closes_pair)
     table[PAIR] = SINGLE
+    closes = np.flatnonzero(program.closes_pair)
     table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
     table[NEED] = np.where(feeder[kind] == NONE, NONE, low.need)
     table[BRING] = np.where(target[kind] == NONE, NONE, low.bring)
@@ -161,19 +162,20 @@ def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDAr
     return table
 
 
+@lru_cache(maxsize=8)
 def ends_of(shape: Shape) -> tuple[Ints, Ints, Ints]:
     """Per kind: the rank of the stage, whose output it waits for, who gets its own; NONE: nobody's, its own rank's."""
     of_stage = np.asarray(shape.rank_of_stage, dtype=np.int64)
     stage, op = np.divmod(np.arange(len(of_stage) * NUM_OPS), NUM_OPS)
     step = np.where(op == Op.F, 1, -1)
-    owner = of_stage[stage]
+    owner = fixed(of_stage[stage])
 
     def other(neighbour: Ints) -> Ints:
         there = (op != Op.W) & (neighbour >= 0) & (neighbour < len(of_stage))
         rank = of_stage[np.where(there, neighbour, 0)]
         return np.where(there & (rank != owner), rank, NONE)
 
-    return owner, other(stage - step), other(stage + step)
+    return owner, fixed(other(stage - step)), fixed(other(stage + step))
 
 
 def _routes(owner: Ints, target: Ints, network: Network) -> list[Links]:
