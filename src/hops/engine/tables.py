@@ -138,6 +138,7 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
         most_hops=max(1, *map(len, shared)),
         tied_first=tied[0],
         tied_last=tied[1],
+        paired=len(actions) > PAIR,
         blocking=settings.p2p is not P2P.OVERLAPPED,
         fused=fused,
         all_directions=fused and shape.num_stages > shape.num_ranks,
@@ -150,12 +151,13 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
 def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
     """What a rank gives itself is no message: its order sees to that."""
     kind = program.kind
-    table = np.empty((5, len(kind)), dtype=np.int32)
+    closes = np.flatnonzero(program.closes_pair)
+    table = np.empty((5 if len(closes) else 4, len(kind)), dtype=np.int32)
     table[KIND] = kind
     table[MICROBATCH] = program.microbatch
-    table[PAIR] = SINGLE
-    closes = np.flatnonzero(program.closes_pair)
-    table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
+    if len(closes):
+        table[PAIR] = SINGLE
+        table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
     table[NEED] = np.where(feeder[kind] == NONE, NONE, low.need)
     table[BRING] = np.where(target[kind] == NONE, NONE, low.bring)
     table.setflags(write=False)
