@@ -20,7 +20,10 @@ from hops.engine.records import (
     CLOSES,
     DELAY_BY_ACTION,
     DURATION_BY_ACTION,
+    END_HIGH,
+    END_LOW,
     ENDLESS,
+    FEEDER,
     FIRST,
     FIRST_HOP,
     FIRST_TRANSFER,
@@ -41,12 +44,18 @@ from hops.engine.records import (
     OFFERS,
     OPENS,
     OPTIMIZER_NS,
+    OWNER,
     PAIR,
     POSITION,
     RANK_BREAKS,
     RANK_RETURNS,
+    ROUTE_HIGH,
+    ROUTE_LOW,
+    SHARED_LOW,
     SINGLE,
+    SIZE,
     STANDS_AT,
+    TARGET,
     TASK,
     WOKEN,
     WOKEN_EVEN,
@@ -124,14 +133,16 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
     kinds = len(owner)
     bandwidth = {link.name: link.bandwidth for link in network.links}
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
-    of_rank = np.column_stack([program.first, [*program.first[1:], 0], ranges[2 * kinds :]])
+    of_rank = np.zeros((shape.num_ranks + 1, END_HIGH + 1), dtype=np.int64)
+    of_rank[:, FIRST], of_rank[:-1, BEHIND_LAST] = program.first, program.first[1:]
+    of_rank[:, END_LOW:] = ranges[2 * kinds :]
+    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
+    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
+    of_kind[:, SIZE] = message_sizes(costs).reshape(-1)
+    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
     return Tables(
         actions=actions,
-        kinds=fixed(
-            np.column_stack(
-                [owner, feeder, target, message_sizes(costs).reshape(-1), ranges[:kinds], ranges[kinds : 2 * kinds]]
-            )
-        ),
+        kinds=fixed(of_kind),
         crossed=crossed,
         of_rank=fixed(of_rank),
         full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
