@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hops.errors import UsageError
 
 FloatArray = NDArray[np.float64]
+FEW_GENERATORS = 8  # are made as fast one by one
 
 
 def generator(seed: int, purpose: str, *indices: int) -> np.random.Generator:
@@ -84,6 +85,17 @@ def _mixed(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> NDArray[np.uin
 def generator_from(state: NDArray[np.uint64]) -> np.random.Generator:
     """The generator that starts from one row of `generator_states`."""
     return np.random.Generator(np.random.PCG64(cast("Any", _State(state))))
+
+
+def generators(seed: int, purpose: str, indices: Sequence[Sequence[int]]) -> list[np.random.Generator]:
+    """`generator(seed, purpose, *each)` for each of the indices, all of one length and below 2^32; many at once."""
+    if (
+        len(indices) < FEW_GENERATORS or seed >> 128 or max(map(max, indices)) >> 32
+    ):  # beyond what `generator_states` takes
+        return [generator(seed, purpose, *each) for each in indices]
+    keys = np.empty((len(indices), 1 + len(indices[0])), dtype=np.uint32)
+    keys[:, 0], keys[:, 1:] = purpose_key(purpose), indices
+    return [generator_from(state) for state in generator_states(seed, keys)]
 
 
 class _State(np.random.bit_generator.ISeedSequence):

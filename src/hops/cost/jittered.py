@@ -6,7 +6,7 @@ from math import isclose
 import numpy as np
 
 from hops.cost.base import CostModel, StepCosts
-from hops.distributions import Distribution, FloatArray, generator
+from hops.distributions import Distribution, FloatArray, generators
 from hops.errors import UsageError
 from hops.model.memory import StageMemory
 from hops.program.action import Op
@@ -50,10 +50,10 @@ class Jittered(CostModel):
     def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
         times = np.array(self.inner.draw(iteration, num_microbatches, seed))
         split = times[:, Op.I] + times[:, Op.W]
-        for stage in range(self.num_stages):
-            for op in (Op.F, Op.I, Op.W):
-                rng = generator(seed, "jitter", iteration, stage, int(op))
-                times[stage, op] *= self.factors.sample(rng, num_microbatches)
+        drawn = [(stage, int(op)) for stage in range(self.num_stages) for op in (Op.F, Op.I, Op.W)]
+        rngs = generators(seed, "jitter", [(iteration, *each) for each in drawn])
+        for each, rng in zip(drawn, rngs, strict=True):
+            times[each] *= self.factors.sample(rng, num_microbatches)
         jittered = times[:, Op.I] + times[:, Op.W]
         ratio = np.divide(times[:, Op.B], split, out=np.zeros_like(split), where=split > 0)
         times[:, Op.B] = np.where(split > 0, jittered * ratio, times[:, Op.B])  # exactly I + W where the ratio is 1

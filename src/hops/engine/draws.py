@@ -3,13 +3,14 @@
 Draws depend on (seed, iteration, stage, op, microbatch) only, so that both engines, and all schedules, see the same.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.distributions import generator
+from hops.distributions import generators
 from hops.hardware.network import Network, Route
 from hops.program.action import NUM_OPS, Op
 from hops.program.shape import Shape
@@ -36,8 +37,12 @@ def draw_delays(number: int, shape: Shape, network: Network, seed: int) -> Ints:
     }
     drawn = any(route.jitter is not None or route.stall is not None for route in routes.values())
     delays = np.zeros((shape.num_stages, NUM_OPS, shape.num_microbatches if drawn else 1), dtype=np.int64)
-    for (stage, op), route in routes.items():
-        delays[stage, op] = _draw_route(route, delays.shape[-1], (seed, number, stage, op))
+    if not drawn:
+        for (stage, op), route in routes.items():
+            delays[stage, op] = to_ns(route.latency_s)
+    elif routes:
+        places = [(stage, int(op)) for stage, op in routes]
+        delays[tuple(np.array(places).T)] = _draw_routes(number, routes, shape.num_microbatches, seed)
     delays[:, Op.B] = delays[:, Op.I]  # a gradient is a gradient
     return delays.reshape(shape.num_stages * NUM_OPS, -1)
 
@@ -48,18 +53,20 @@ def receiver(shape: Shape, stage: int, op: Op) -> int | None:
     return shape.rank_of_stage[other] if op.sends and 0 <= other < shape.num_stages else None
 
 
-def _draw_route(route: Route, count: int, key: tuple[int, int, int, int]) -> Ints | int:
-    """Latency of `count` messages over a route, drawn for (seed, iteration, stage, op)."""
-    if route.jitter is None and route.stall is None:
-        return to_ns(route.latency_s)
-    seed, *indices = key
-    seconds = np.full(count, route.latency_s)
-    if route.jitter is not None:
-        seconds += route.jitter.sample(generator(seed, "latency", *indices), count)
-    if route.stall is not None:
-        rng = generator(seed, "stall", *indices)
-        hit = rng.random(count) < route.stall.probability
-        seconds += hit * route.stall.extra.sample(rng, count)
+def _draw_routes(number: int, routes: Mapping[tuple[int, Op], Route], count: int, seed: int) -> Ints:
+    """Latency of `count` messages over each route, drawn for (seed, iteration, stage, op): shape (routes, count)."""
+    keys = [(number, stage, int(op)) for stage, op in routes]
+    seconds = np.empty((len(routes), count))
+    seconds[:] = [[route.latency_s] for route in routes.values()]
+    jittered = [(at, jitter) for at, route in enumerate(routes.values()) if (jitter := route.jitter) is not None]
+    rngs = generators(seed, "latency", [keys[at] for at, _ in jittered])
+    for (at, jitter), rng in zip(jittered, rngs, strict=True):
+        seconds[at] += jitter.sample(rng, count)
+    stalled = [(at, stall) for at, route in enumerate(routes.values()) if (stall := route.stall) is not None]
+    rngs = generators(seed, "stall", [keys[at] for at, _ in stalled])
+    for (at, stall), rng in zip(stalled, rngs, strict=True):
+        hit = rng.random(count) < stall.probability
+        seconds[at] += hit * stall.extra.sample(rng, count)
     return to_ns(seconds)
 
 

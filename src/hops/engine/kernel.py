@@ -78,7 +78,7 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
         return
     action = ranks[rank, ACTION]
     ranks[rank, BUSY] = 0
-    if tables.actions[PAIR, action] == OPENS:
+    if tables.paired and tables.actions[PAIR, action] == OPENS:
         ranks[rank, HELD] = action
         start(tables, drawn, windows, state, rows, rank, action + 1)
         return

@@ -204,7 +204,7 @@ def begin(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Ro
         action = ranks[leader, ACTION]
         kind, microbatch = tables.actions[KIND, action], tables.actions[MICROBATCH, action]
         stage = kind >> 2
-        if tables.actions[PAIR, action] != SINGLE:
+        if tables.paired and tables.actions[PAIR, action] != SINGLE:
             peer = leader
         stream = COMPUTE
         length = drawn.duration[slot, action if drawn.once[slot, DURATION_BY_ACTION] else kind]
@@ -249,7 +249,7 @@ def missing(tables: Tables, state: State, rank: int, action: int) -> int:
     need = tables.actions[NEED, action]
     if need != NONE and not state.messages[arrived, need]:
         return need
-    if tables.actions[PAIR, action] == OPENS:
+    if tables.paired and tables.actions[PAIR, action] == OPENS:
         need = tables.actions[NEED, action + 1]
         if need != NONE and not state.messages[arrived, need]:
             return need

@@ -37,7 +37,7 @@ COMPUTE, MESSAGE, COLLECTIVE, HOST_STREAM, LOST = (
 DONE, STALLED, STOPPED, FULL, NEXT_ITERATION, TOO_SHORT = range(6)
 
 # Tables.actions: rows
-KIND, MICROBATCH, PAIR, NEED, BRING = range(5)
+KIND, MICROBATCH, NEED, BRING, PAIR = range(5)
 SINGLE, OPENS, CLOSES = range(3)
 # Tables.kinds: columns. LOW and HIGH are a range of `crossed`
 OWNER, FEEDER, TARGET, SIZE, SHARED_LOW, SHARED_HIGH, ROUTE_LOW, ROUTE_HIGH = range(8)
@@ -49,8 +49,8 @@ class Tables(NamedTuple):
     """What does not change during a run. Read-only.
 
     Attributes:
-        actions: (5, a) rank after rank: KIND, MICROBATCH; whether it OPENS or CLOSES a PAIR; the message that it waits
-            for (NEED), and the one that its output is (BRING).
+        actions: (4 or 5, a) rank after rank: KIND, MICROBATCH; the message that it waits for (NEED), and the one that
+            its output is (BRING); where any is `paired`, whether it OPENS or CLOSES a PAIR.
         kinds: (n, 8) the rank of the stage, whose output it waits for and who gets its own (ranks; NONE: nobody, or
             itself), bytes of that; the links that it crosses, those of finite bandwidth and all.
         crossed: links: first all of them in order, then the ranges that LOW and HIGH point to.
@@ -58,6 +58,7 @@ class Tables(NamedTuple):
         full: (l,) bandwidth in bytes per ns; inf where it is not shared.
         most_hops: the most links of finite bandwidth that any output crosses, at least 1.
         tied_first, tied_last: the ranks of the first and the last stage.
+        paired: whether any two actions are a pair; if none is, `actions` has no row PAIR (4 bytes per action).
         blocking, fused, all_directions: how messages are sent (see `hops.engine.transport`).
         iterations: how many there are.
         until_stop: whether the first stop ends the run.
@@ -72,6 +73,7 @@ class Tables(NamedTuple):
     most_hops: int
     tied_first: int
     tied_last: int
+    paired: bool
     blocking: bool
     fused: bool
     all_directions: bool

@@ -64,7 +64,7 @@ def trace_meta(shape: Shape, network: Network, settings: RunSettings) -> TraceMe
 
 def message_sizes(costs: CostModel) -> IntArray:
     """Bytes that each stage sends after each op: shape (stages, 4)."""
-    sizes = [
-        [costs.message_bytes(stage, op) if op.sends else 0 for op in ACTION_OPS] for stage in range(costs.num_stages)
-    ]
+    sends = [op for op in ACTION_OPS if op.sends]
+    none = [0] * (NUM_OPS - len(sends))  # the ops that send come first
+    sizes = [[costs.message_bytes(stage, op) for op in sends] + none for stage in range(costs.num_stages)]
     return np.array(sizes, dtype=np.int64).reshape(-1, NUM_OPS)

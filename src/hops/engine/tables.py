@@ -1,6 +1,7 @@
 """Turns a run into what the compiled engine reads: integer tables, draws, fault windows, and an empty state."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -19,7 +20,10 @@ from hops.engine.records import (
     CLOSES,
     DELAY_BY_ACTION,
     DURATION_BY_ACTION,
+    END_HIGH,
+    END_LOW,
     ENDLESS,
+    FEEDER,
     FIRST,
     FIRST_HOP,
     FIRST_TRANSFER,
@@ -40,12 +44,18 @@ from hops.engine.records import (
     OFFERS,
     OPENS,
     OPTIMIZER_NS,
+    OWNER,
     PAIR,
     POSITION,
     RANK_BREAKS,
     RANK_RETURNS,
+    ROUTE_HIGH,
+    ROUTE_LOW,
+    SHARED_LOW,
     SINGLE,
+    SIZE,
     STANDS_AT,
+    TARGET,
     TASK,
     WOKEN,
     WOKEN_EVEN,
@@ -123,20 +133,23 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
     kinds = len(owner)
     bandwidth = {link.name: link.bandwidth for link in network.links}
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
-    of_rank = np.column_stack([program.first, [*program.first[1:], 0], ranges[2 * kinds :]])
+    of_rank = np.zeros((shape.num_ranks + 1, END_HIGH + 1), dtype=np.int64)
+    of_rank[:, FIRST], of_rank[:-1, BEHIND_LAST] = program.first, program.first[1:]
+    of_rank[:, END_LOW:] = ranges[2 * kinds :]
+    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
+    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
+    of_kind[:, SIZE] = message_sizes(costs).reshape(-1)
+    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
     return Tables(
         actions=actions,
-        kinds=fixed(
-            np.column_stack(
-                [owner, feeder, target, message_sizes(costs).reshape(-1), ranges[:kinds], ranges[kinds : 2 * kinds]]
-            )
-        ),
+        kinds=fixed(of_kind),
         crossed=crossed,
         of_rank=fixed(of_rank),
         full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
         most_hops=max(1, *map(len, shared)),
         tied_first=tied[0],
         tied_last=tied[1],
+        paired=len(actions) > PAIR,
         blocking=settings.p2p is not P2P.OVERLAPPED,
         fused=fused,
         all_directions=fused and shape.num_stages > shape.num_ranks,
@@ -149,31 +162,33 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
 def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
     """What a rank gives itself is no message: its order sees to that."""
     kind = program.kind
-    table = np.empty((5, len(kind)), dtype=np.int32)
+    closes = np.flatnonzero(program.closes_pair)
+    table = np.empty((5 if len(closes) else 4, len(kind)), dtype=np.int32)
     table[KIND] = kind
     table[MICROBATCH] = program.microbatch
-    closes = np.flatnonzero(program.closes_pair)
-    table[PAIR] = SINGLE
-    table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
+    if len(closes):
+        table[PAIR] = SINGLE
+        table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
     table[NEED] = np.where(feeder[kind] == NONE, NONE, low.need)
     table[BRING] = np.where(target[kind] == NONE, NONE, low.bring)
     table.setflags(write=False)
     return table
 
 
+@lru_cache(maxsize=8)
 def ends_of(shape: Shape) -> tuple[Ints, Ints, Ints]:
     """Per kind: the rank of the stage, whose output it waits for, who gets its own; NONE: nobody's, its own rank's."""
     of_stage = np.asarray(shape.rank_of_stage, dtype=np.int64)
     stage, op = np.divmod(np.arange(len(of_stage) * NUM_OPS), NUM_OPS)
     step = np.where(op == Op.F, 1, -1)
-    owner = of_stage[stage]
+    owner = fixed(of_stage[stage])
 
     def other(neighbour: Ints) -> Ints:
         there = (op != Op.W) & (neighbour >= 0) & (neighbour < len(of_stage))
         rank = of_stage[np.where(there, neighbour, 0)]
         return np.where(there & (rank != owner), rank, NONE)
 
-    return owner, other(stage - step), other(stage + step)
+    return owner, fixed(other(stage - step)), fixed(other(stage + step))
 
 
 def _routes(owner: Ints, target: Ints, network: Network) -> list[Links]:

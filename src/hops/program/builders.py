@@ -25,8 +25,14 @@ def kind_of(stage: int, op: Op) -> int:
 
 def repeated(*pieces: tuple[Sequence[int] | IntArray, int]) -> IntArray:
     """Patterns of kinds, each so many times, one after the other. A negative number counts as 0."""
-    parts = [np.tile(np.asarray(pattern, dtype=np.int64), max(times, 0)) for pattern, times in pieces]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    wanted = [(pattern, times) for pattern, times in pieces if times > 0]
+    kinds = np.empty(sum(len(pattern) * times for pattern, times in wanted), dtype=np.int64)
+    at = 0
+    for pattern, times in wanted:
+        behind = at + len(pattern) * times
+        kinds[at:behind].reshape(times, len(pattern))[:] = pattern
+        at = behind
+    return kinds
 
 
 def counted(shape: Shape, orders: Sequence[IntArray], opens: Sequence[NDArray[np.bool_]] | None = None) -> Program:
@@ -43,12 +49,13 @@ def counted(shape: Shape, orders: Sequence[IntArray], opens: Sequence[NDArray[np
     kind = np.concatenate(orders)
     first = np.cumsum([0, *map(len, orders)])
     op = kind % NUM_OPS
-    backward = np.where(op == Op.I, kind - Op.I + Op.B, kind)
+    is_input = op == Op.I
+    backward = kind - is_input  # an I counts as a B, whose number is one less
     microbatch = _occurrence(backward, shape.num_stages * NUM_OPS)
     weights = np.flatnonzero(op == Op.W)
+    stage = kind // NUM_OPS
     if len(weights):
-        inputs = np.flatnonzero(op == Op.I)
-        stage = kind // NUM_OPS
+        inputs = np.flatnonzero(is_input)
         weights = weights[np.argsort(stage[weights], kind="stable")]
         inputs = inputs[np.argsort(stage[inputs], kind="stable")]
         microbatch[weights] = microbatch[inputs]
@@ -57,7 +64,7 @@ def counted(shape: Shape, orders: Sequence[IntArray], opens: Sequence[NDArray[np
         closes = np.concatenate(opens).astype(np.int64)
         closes = np.concatenate([[0], closes[:-1]])
         step -= np.cumsum(closes)
-    return Program(shape=shape, stage=kind // NUM_OPS, op=op, microbatch=microbatch, step=step, first=first)
+    return Program(shape=shape, stage=stage, op=op, microbatch=microbatch, step=step, first=first)
 
 
 def in_order(shape: Shape, orders: Sequence[tuple[IntArray, IntArray]]) -> Program:
@@ -91,9 +98,10 @@ def _occurrence(key: IntArray, num_keys: int) -> IntArray:
     """How often each value has been there before."""
     small = key.astype(np.uint16) if num_keys <= _SMALL_KINDS else key
     order = np.argsort(small, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=num_keys))])[:-1]
+    counts = np.bincount(key, minlength=num_keys)
+    starts = np.cumsum(counts) - counts
     occurrence = np.empty(len(key), dtype=np.int64)
-    occurrence[order] = np.arange(len(key)) - starts[key[order]]
+    occurrence[order] = np.arange(len(key)) - np.repeat(starts, counts)
     return occurrence
 
 

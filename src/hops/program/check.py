@@ -38,6 +38,8 @@ def _fault(message: str, program: Program, position: int) -> ProgramError:
 
 def _check_pairs(program: Program) -> None:
     closes = np.flatnonzero(program.closes_pair)
+    if not len(closes):
+        return
     opens = closes - 1
     same = (program.stage[opens] == program.stage[closes]) & (program.microbatch[opens] == program.microbatch[closes])
     joins = (program.op[opens] == Op.F) & np.isin(program.op[closes], (Op.B, Op.I))
@@ -59,6 +61,8 @@ def _check_names(program: Program) -> None:
         (program.microbatch, shape.num_microbatches, "microbatch"),
     )
     for column, limit, name in problems:
+        if column.size and column.min() >= 0 and column.max() < limit:
+            continue
         outside = np.flatnonzero((column < 0) | (column >= limit))
         if len(outside):
             position = int(outside[0])
@@ -84,12 +88,16 @@ def _check_each_once(program: Program) -> None:
     shape, count = program.shape, program.num_actions
     key = program.kind * shape.num_microbatches + program.microbatch
     place = np.full(shape.num_stages * NUM_OPS * shape.num_microbatches, count)
-    place[key[::-1]] = np.arange(count)[::-1]  # the first of its name
-    repeated = np.flatnonzero(place[key] != np.arange(count))
+    position = np.arange(count)
+    place[key[::-1]] = position[::-1]  # the first of its name
+    repeated = np.flatnonzero(place[key] != position)
     if len(repeated):
         raise _fault("it is there twice", program, int(repeated[0]))
     forward, fused, split, weight = place.reshape(shape.num_stages, NUM_OPS, -1).transpose(1, 0, 2)
     backward = np.minimum(fused, split)
+    in_order = (forward < backward) & (backward < count) & (np.maximum(fused, split) == count)
+    if (in_order & ((weight == split) | ((split < weight) & (weight < count)))).all():  # equal: neither is there
+        return
 
     def at_first(wrong: NDArray[np.bool_], place_of: NDArray[np.int64], message: str) -> None:
         if wrong.any():

@@ -4,6 +4,7 @@ A message is known by what it brings: (receiving stage, activation or gradient, 
 Outputs for a stage on the same rank have a number, too, although nothing is sent.
 """
 
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +18,8 @@ from hops.program.check import check_complete, rank_and_index
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.program.text import marked_excerpt
+from hops.program.wiring import GRADIENT, NONE, wire
 
-ACTIVATION, GRADIENT = 0, 1
-NONE = -1
 WAITING_RANKS_NAMED = 8
 
 
@@ -83,18 +83,16 @@ def messages(program: Program) -> tuple[IntArray, IntArray]:
 
     F takes the activation of the stage before, B and I the gradient of the stage after; W neither takes nor gives.
     """
-    shape = program.shape
-    stage, op, last = program.stage, program.op, shape.num_stages - 1
-    forward, backward = op == Op.F, (op == Op.B) | (op == Op.I)
-
-    def key(of_stage: IntArray, kind: int) -> IntArray:
-        return (2 * of_stage + kind) * shape.num_microbatches + program.microbatch
-
-    need = np.where(forward & (stage > 0), key(stage, ACTIVATION), NONE)
-    need = np.where(backward & (stage < last), key(stage, GRADIENT), need)
-    bring = np.where(forward & (stage < last), key(stage + 1, ACTIVATION), NONE)
-    bring = np.where(backward & (stage > 0), key(stage - 1, GRADIENT), bring)
+    lowest = [table[program.kind] for table in _first_messages(program.shape)]
+    need, bring = (np.where(low == NONE, NONE, low + program.microbatch) for low in lowest)
     return need, bring
+
+
+@lru_cache(maxsize=8)
+def _first_messages(shape: Shape) -> tuple[IntArray, IntArray]:
+    """Per kind, what it takes and gives for microbatch 0."""
+    wiring = wire(shape)
+    return np.array(wiring.needs).reshape(-1), np.array(wiring.brings).reshape(-1)
 
 
 def message_of(key: int, shape: Shape) -> tuple[int, int, int]:
