@@ -110,6 +110,11 @@ CHANGES = {
     "weight alone": ("1B2", "1W2", "rank 1 is not complete: it lacks 1B2 (or 1I2 and 1W2)"),
     "twice": ("0F1", "0F0", "rank 0, position 1 (0F0): it is there twice"),
     "both": ("1B2", "1B2 1I2", "rank 1, position 5 (1B2): 1B2 and 1I2 are both there, expected one of them"),
+    "both with weight": (
+        "1B2",
+        "1B2 1I2 1W2",
+        "rank 1, position 5 (1B2): 1B2 and 1I2 are both there, expected one of them",
+    ),
     "weight beside": ("1B2", "1B2 1W2", "rank 1, position 6 (1W2): 1W2 is there beside 1B2, which includes it"),
     "backward first": ("1F1 1B1", "1B1 1F1", "rank 1, position 2 (1B1): it comes before 1F1"),
     "weight first": ("1B2", "1W2 1I2", "rank 1, position 5 (1W2): it comes before 1I2"),
