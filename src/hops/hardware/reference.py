@@ -13,7 +13,7 @@ from hops.units import BANDWIDTH, format_bytes, format_time
 HEADER = """\
 # Catalog of devices and interconnects
 
-Written by `python -m hops.hardware.reference` from the files in `src/hops/cluster/data`; do not edit by hand.
+Written by `python -m hops.hardware.reference` from the files in `src/hops/hardware/data`; do not edit by hand.
 Rates are peak and dense (never with sparsity), with fp32 accumulation, in TFLOP/s; a dash means that the device lacks
 the precision, and asking for it is an error. Memory is in powers of 1024, as DRAM is made; bandwidths are bytes per
 second in powers of 1000, of one direction. What is marked *engineering default* is a guess until a profile is fitted.
