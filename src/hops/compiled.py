@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 from zlib import crc32
 
@@ -138,12 +138,18 @@ def _source(function: FunctionType) -> bytes:
     code = function.__code__
     globals_used = [function.__globals__.get(name) for name in code.co_names]
     constants = [value for value in globals_used if isinstance(value, int | float)]
-    own = code.co_code + repr((code.co_consts, code.co_names, constants)).encode()
+    own = _body(code) + repr(constants).encode()
     below = [
         repr((called._allocates, called._once)).encode() + _source(cast("FunctionType", called.function))  # noqa: SLF001
         for called in _called(function).values()
     ]
     return b"".join([own, *below])
+
+
+def _body(code: CodeType) -> bytes:
+    """What a code object does, the same in every process: those inside it (of comprehensions) print their addresses."""
+    constants = [_body(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts]
+    return b"".join([code.co_code, *constants, repr(code.co_names).encode()])
 
 
 def available() -> bool:

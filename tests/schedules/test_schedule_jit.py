@@ -1,5 +1,9 @@
 """A kernel runs as plain Python, and compiled where numba is installed, with the same results."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -43,3 +47,18 @@ def test_without_numba_fast_is_the_plain_function(monkeypatch):
     monkeypatch.setattr(jit, "find_spec", lambda name: None)
     fresh = kernel(double.function)
     assert fresh.fast is fresh.function
+
+
+def test_the_name_in_the_cache_is_the_same_in_every_process():
+    """A kernel with a comprehension has a code object inside, which prints its address."""
+    code = (
+        "from hops.compiled import _source; from hops.schedules.zero_bubble_paper import greedy; "
+        "from zlib import crc32; print(crc32(_source(greedy.function)))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
