@@ -65,7 +65,13 @@ def main() -> int:
     mutants = drawn(asked.sample, asked.seed, asked.rooms)
     began = time.monotonic()
     with ThreadPoolExecutor(asked.jobs) as pool:
-        noticed = list(pool.map(is_noticed, mutants))
+        noticed = []
+        for mutant, found in zip(mutants, pool.map(is_noticed, mutants), strict=True):
+            noticed.append(found)
+            word = "noticed" if found else "SURVIVED"
+            print(
+                f"{len(noticed)} of {len(mutants)}: {word} {mutant.path.relative_to(ROOT)}", file=sys.stderr, flush=True
+            )
     survivors = [mutant for mutant, found in zip(mutants, noticed, strict=True) if not found]
     share = 100 * sum(noticed) / len(mutants)
     if asked.json:
