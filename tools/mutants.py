@@ -33,8 +33,7 @@ TESTS = {
     "cost": ("tests/cost", "tests/build"),
     "metrics": ("tests/metrics",),
 }
-LEFT_OUT = ("NumberReplacer", "RemoveDecorator", "Variable")  # constants of messages, decorators, and what needs to be told
-TRIES = 60  # places drawn until one takes the operator
+LEFT_OUT = ("NumberReplacer", "RemoveDecorator", "Variable")  # messages, registries, and what needs to be told more
 LIMIT_S = 240.0  # a mutant that runs for ever is noticed, too
 
 
