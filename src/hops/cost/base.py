@@ -70,3 +70,26 @@ class CostModel(ABC):
         means = [[self.seconds(stage, op) for op in ACTION_OPS] for stage in range(self.num_stages)]
         shape = (self.num_stages, len(ACTION_OPS), num_microbatches)
         return np.broadcast_to(np.asarray(means, dtype=np.float64)[:, :, None], shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrappedCosts(CostModel):
+    """Another model's costs, whose draws a subclass changes."""
+
+    inner: CostModel
+
+    @property
+    def num_stages(self) -> int:
+        return self.inner.num_stages
+
+    def seconds(self, stage: int, op: Op) -> float:
+        return self.inner.seconds(stage, op)
+
+    def message_bytes(self, stage: int, op: Op) -> int:
+        return self.inner.message_bytes(stage, op)
+
+    def memory(self, stage: int) -> StageMemory:
+        return self.inner.memory(stage)
+
+    def step(self, iteration: int, seed: int) -> StepCosts:
+        return self.inner.step(iteration, seed)

@@ -5,15 +5,14 @@ from math import isclose
 
 import numpy as np
 
-from hops.cost.base import CostModel, StepCosts
+from hops.cost.base import WrappedCosts
 from hops.distributions import Distribution, FloatArray, generators
 from hops.errors import UsageError
-from hops.model.memory import StageMemory
 from hops.program.action import Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jittered(CostModel):
+class Jittered(WrappedCosts):
     """Another model's costs, each draw of F, I and W times a factor of its own; expected times stay.
 
     B takes the factors of its I and W, so that I + W = B sample by sample wherever it held before.
@@ -23,29 +22,12 @@ class Jittered(CostModel):
         factors: distribution of the factor, with mean 1.
     """
 
-    inner: CostModel
     factors: Distribution
 
     def __post_init__(self) -> None:
         mean = self.factors.mean
         if not isclose(mean, 1.0, rel_tol=1e-9):
             raise UsageError(f"the mean of jitter factors must be 1, but got {mean!r}; state the noise around 1")
-
-    @property
-    def num_stages(self) -> int:
-        return self.inner.num_stages
-
-    def seconds(self, stage: int, op: Op) -> float:
-        return self.inner.seconds(stage, op)
-
-    def message_bytes(self, stage: int, op: Op) -> int:
-        return self.inner.message_bytes(stage, op)
-
-    def memory(self, stage: int) -> StageMemory:
-        return self.inner.memory(stage)
-
-    def step(self, iteration: int, seed: int) -> StepCosts:
-        return self.inner.step(iteration, seed)
 
     def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
         times = np.array(self.inner.draw(iteration, num_microbatches, seed))

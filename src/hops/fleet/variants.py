@@ -7,13 +7,11 @@ import numpy as np
 
 from hops.build.prepared import PreparedRun, checked
 from hops.build.setup import Setup, build
-from hops.cost.base import CostModel, StepCosts
+from hops.cost.base import WrappedCosts
 from hops.distributions import FloatArray
 from hops.errors import HopsError
 from hops.faults.plan import FaultPlan
 from hops.fleet.recovery.base import Variant
-from hops.model.memory import StageMemory
-from hops.program.action import Op
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
 
@@ -32,7 +30,7 @@ def rebalanced(spec: Spec, devices: tuple[str, ...]) -> Spec | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithExtraMicrobatches(CostModel):
+class WithExtraMicrobatches(WrappedCosts):
     """Costs of a pipeline that takes some microbatches of other copies, which cost time on few of its stages only.
 
     Elsewhere they take no time, because there their own copy runs them.
@@ -41,24 +39,7 @@ class WithExtraMicrobatches(CostModel):
         extra: per microbatch of another copy, its number and the stages on which it is worked on.
     """
 
-    inner: CostModel
     extra: tuple[tuple[int, frozenset[int]], ...]
-
-    @property
-    def num_stages(self) -> int:
-        return self.inner.num_stages
-
-    def seconds(self, stage: int, op: Op) -> float:
-        return self.inner.seconds(stage, op)
-
-    def message_bytes(self, stage: int, op: Op) -> int:
-        return self.inner.message_bytes(stage, op)
-
-    def memory(self, stage: int) -> StageMemory:
-        return self.inner.memory(stage)
-
-    def step(self, iteration: int, seed: int) -> StepCosts:
-        return self.inner.step(iteration, seed)
 
     def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
         times = np.array(self.inner.draw(iteration, num_microbatches, seed))
