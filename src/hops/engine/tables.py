@@ -76,6 +76,7 @@ from hops.program.action import NUM_OPS, Op
 from hops.program.lowering import Lowered
 from hops.program.program import Program
 from hops.program.shape import Shape
+from hops.recent import Recent
 from hops.units import NS_PER_S
 
 Links = tuple[int, ...]
@@ -120,35 +121,44 @@ class Inputs(NamedTuple):
         return cls(program, _actions(program, low, feeder, target), len(low.receiver), costs, network, settings)
 
 
+class _OfNetwork(NamedTuple):
+    """What tables hold of costs, network and faults, whatever the program; fields as in Tables.
+
+    Attributes:
+        ends: END_LOW and END_HIGH of `of_rank`.
+    """
+
+    kinds: Ints
+    crossed: Ints
+    ends: Ints
+    full: Floats
+    most_hops: int
+
+
+_OF_NETWORKS: Recent[_OfNetwork] = Recent(64)
+
+
 def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:
     """What does not change during the run."""
     program, actions, _, costs, network, settings = inputs
     shape = program.shape
-    owner, feeder, target = ends_of(shape)
-    routes = _routes(owner, target, network)
-    shared = [tuple(link for link in route if isfinite(network.links[link].bandwidth)) for route in routes]
-    tied = (shape.rank_of_stage[0], shape.rank_of_stage[-1])
-    at_end = _crossed_at_end(windows, network, tied)
-    crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
-    kinds = len(owner)
-    bandwidth = {link.name: link.bandwidth for link in network.links}
+    about = (costs, network, windows)
+    known = _OF_NETWORKS.of(
+        about, lambda: _of_network(shape, *about), key=shape, keep=lambda _: not windows.faults.plan
+    )
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
     of_rank = np.zeros((shape.num_ranks + 1, END_HIGH + 1), dtype=np.int64)
     of_rank[:, FIRST], of_rank[:-1, BEHIND_LAST] = program.first, program.first[1:]
-    of_rank[:, END_LOW:] = ranges[2 * kinds :]
-    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
-    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
-    of_kind[:, SIZE] = message_sizes(costs).reshape(-1)
-    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
+    of_rank[:, END_LOW:] = known.ends
     return Tables(
         actions=actions,
-        kinds=fixed(of_kind),
-        crossed=crossed,
+        kinds=known.kinds,
+        crossed=known.crossed,
         of_rank=fixed(of_rank),
-        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
-        most_hops=max(1, *map(len, shared)),
-        tied_first=tied[0],
-        tied_last=tied[1],
+        full=known.full,
+        most_hops=known.most_hops,
+        tied_first=shape.rank_of_stage[0],
+        tied_last=shape.rank_of_stage[-1],
         paired=len(actions) > PAIR,
         blocking=settings.p2p is not P2P.OVERLAPPED,
         fused=fused,
@@ -156,6 +166,27 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
         iterations=settings.iterations,
         until_stop=until_stop,
         timeout_ns=NONE if timeout is None else timeout,
+    )
+
+
+def _of_network(shape: Shape, costs: CostModel, network: Network, windows: FaultWindows) -> _OfNetwork:
+    owner, feeder, target = ends_of(shape)
+    routes = _routes(owner, target, network)
+    shared = [tuple(link for link in route if isfinite(network.links[link].bandwidth)) for route in routes]
+    at_end = _crossed_at_end(windows, network, (shape.rank_of_stage[0], shape.rank_of_stage[-1]))
+    crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
+    kinds = len(owner)
+    bandwidth = {link.name: link.bandwidth for link in network.links}
+    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
+    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
+    of_kind[:, SIZE] = message_sizes(costs).reshape(-1)
+    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
+    return _OfNetwork(
+        kinds=fixed(of_kind),
+        crossed=crossed,
+        ends=ranges[2 * kinds :],
+        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
+        most_hops=max(1, *map(len, shared)),
     )
 
 
@@ -216,10 +247,7 @@ def _ranges(num_links: int, lists: Sequence[Links]) -> tuple[Ints, Ints]:
 def make_windows(known: FaultWindows, num_links: int) -> Windows:
     """The fault windows as arrays. Links from `num_links` on have no bandwidth: only reductions cross them."""
     if not known.faults.plan:
-        nothing = fixed([])
-        lows = fixed(np.zeros(len(known.rank_pace) + len(known.link_pace) + 1, dtype=np.int64))
-        edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
-        return Windows(edges, none, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
+        return _calm(len(known.rank_pace) + len(known.link_pace))
     until = {(link, start): end for link, windows in enumerate(known.link_down) for start, end in windows}
     items = [list(_items(at, change, until, num_links)) for at, change in known.changes]
     lows = np.cumsum([0, *map(len, items)])
@@ -236,6 +264,14 @@ def make_windows(known: FaultWindows, num_links: int) -> Windows:
         pace_factor=fixed_floats([factor for several in factors for factor in several]),
         horizon_ns=ENDLESS if known.horizon_ns >= FOREVER else known.horizon_ns,
     )
+
+
+@lru_cache(maxsize=64)
+def _calm(paces: int) -> Windows:
+    """No windows at all, for so many ranks and links."""
+    lows = fixed(np.zeros(paces + 1, dtype=np.int64))
+    edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
+    return Windows(edges, none, NO_FLOATS, lows, fixed([]), NO_FLOATS, ENDLESS)
 
 
 def _items(
