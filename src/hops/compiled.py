@@ -73,7 +73,9 @@ class Kernel(Generic[P, R]):
     @property
     def is_cached(self) -> bool:
         """Whether numba has compiled it before, in this process or another; else the first call takes its time."""
-        if self._is_cached or not available() or os.environ.get("NUMBA_DISABLE_JIT") == "1":  # numba's own switch: kernels stay Python
+        if (
+            self._is_cached or not available() or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+        ):  # numba's own switch: kernels stay Python
             return True
         dispatcher: Any = self.fast
         name = f"*.{dispatcher.py_func.__qualname__}-*.nbi"

@@ -1,8 +1,8 @@
 """Setup: a spec as everything the engine needs: figures, costs, network, scheduler, settings, facts."""
 
-import os
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hops.build.costs import build_costs
 from hops.build.expected import expected
@@ -106,7 +106,7 @@ def _files(spec: Spec) -> tuple[tuple[int, int], ...]:
     """When the files that hardware names were written, and their sizes."""
     hardware = spec.hardware
     names = hardware.catalog if hardware.profile is None else (*hardware.catalog, hardware.profile)
-    stats = [os.stat(name) for name in names if os.path.exists(name)]
+    stats = [Path(name).stat() for name in names if Path(name).is_file()]
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from hops.errors import UsageError
 from hops.metrics.bubble import iteration_fraction, pipeline_fraction
 from hops.metrics.memory import memory_peaks
-from hops.metrics.summarize import SECTIONS, Measured
+from hops.metrics.summarize import SECTIONS, PartsFound
 from hops.metrics.summary import RunFacts, Summary
 from hops.trace.trace import Trace
 
@@ -26,7 +26,7 @@ def figures(trace: Trace, facts: RunFacts, only: Sequence[str]) -> dict[str, Any
     """
     for name in only:
         check_figure(name)
-    found = Measured(trace, facts)
+    found = PartsFound(trace, facts)
     sections: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name in only:
@@ -71,17 +71,17 @@ def _leaves(kind: Any, path: str) -> list[str]:
     return found
 
 
-def _fullest_bytes(found: Measured) -> int | None:
+def _fullest_bytes(found: PartsFound) -> int | None:
     return max((peak.total for peak in memory_peaks(found.run)), default=None)
 
 
-def _fullest_share(found: Measured) -> float | None:
+def _fullest_share(found: PartsFound) -> float | None:
     peaks = memory_peaks(found.run)
     has = found.facts.memory_bytes
     return max((peak.total / size for peak, size in zip(peaks, has, strict=False)), default=None)
 
 
-_QUICK: Mapping[str, Callable[[Measured], Figure]] = {  # in less time than their section
+_QUICK: Mapping[str, Callable[[PartsFound], Figure]] = {  # in less time than their section
     "bubble.pipeline.fraction": lambda found: pipeline_fraction(found.run),
     "bubble.iteration.fraction": lambda found: iteration_fraction(found.run),
     "peak_memory.bytes": _fullest_bytes,

@@ -44,7 +44,7 @@ from hops.trace.trace import Trace
 NS_PER_MS = 1e6
 
 
-class Measured:
+class PartsFound:
     """A run whose parts that several figures need are found once, when the first of them is asked for."""
 
     def __init__(self, trace: Trace, facts: RunFacts) -> None:
@@ -61,7 +61,7 @@ class Measured:
         return exposed(self.run, self.bubbles)
 
 
-SECTIONS: Mapping[str, Callable[[Measured], Any]] = {  # of a Summary, by its fields
+SECTIONS: Mapping[str, Callable[[PartsFound], Any]] = {  # of a Summary, by its fields
     "format": lambda _: FORMAT,
     "source": lambda found: found.meta.source,
     "schedule": lambda found: found.meta.schedule,
@@ -92,7 +92,7 @@ def summarize(trace: Trace, facts: RunFacts) -> Summary:
 
     Raises UsageError if warm-up leaves no iteration.
     """
-    found = Measured(trace, facts)
+    found = PartsFound(trace, facts)
     return Summary(**{name: section(found) for name, section in SECTIONS.items()})
 
 

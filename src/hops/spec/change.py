@@ -55,9 +55,9 @@ def _by_section(spec: Spec, changes: Mapping[str, Any], folder: str) -> Spec | N
         if path[0] not in Spec.model_fields:
             return None
         of_section[str(path[0])].append((path, value))
-    data: dict[str, Any] = {}
+    named, data = frozenset(of_section), dict[str, Any]()
     for name in Spec.model_fields:
-        if name in of_section or name in FILLED:
+        if name in named or name in FILLED:
             section = _section(spec, name, tuple(of_section[name]), folder)
             if section is None or (isinstance(section, HardwareSection) and section.catalog):
                 return None
@@ -67,7 +67,7 @@ def _by_section(spec: Spec, changes: Mapping[str, Any], folder: str) -> Spec | N
     found, wrong = validate(Document(data=data), folder)
     if wrong or found is None:
         return None
-    found.model_fields_set.intersection_update(spec.model_fields_set | of_section.keys())
+    found.model_fields_set.intersection_update({*spec.model_fields_set, *named})
     return resolve(found)
 
 
