@@ -220,7 +220,7 @@ def summarize(run: "SimulatedRun | Imported", *, only: Sequence[str] | None = No
     With `only`, these figures alone, in a fraction of the time; a name is a path of the summary's JSON:
 
     >>> hops.summarize(run, only=["iteration_time.mean_ms", "peak_memory.bytes"])
-    {'iteration_time.mean_ms': 330.0, 'peak_memory.bytes': None}
+    {'iteration_time.mean_ms': 330.352672, 'peak_memory.bytes': None}
 
     Raises UsageError for a figure that there is not.
     """

@@ -1,4 +1,4 @@
-"""`with_` changes only sections that it names: the same spec as by writing it out and reading it again, in less time."""
+"""`with_` changes only sections that it names: the same spec as by writing it out and reading it again."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""A spec with other values: only sections that change are read again, and the same change to the same spec only once."""
+"""A spec with other values: only sections that change are read again, and the same change only once."""
 
 import os
 from collections import defaultdict
