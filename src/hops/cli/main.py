@@ -15,6 +15,7 @@ from hops.cli import (
     research,
     run,
     schedule,
+    sweep,
     trace,
 )
 from hops.errors import HopsError, SpecError
@@ -50,6 +51,7 @@ def _hops(
 
 app.command("run")(run.run)
 app.command("compare")(run.compare)
+app.command("sweep")(sweep.sweep)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)

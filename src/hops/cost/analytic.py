@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -145,6 +145,11 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partitio
     `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum.
     Raises UsageError if there are more stages than layers.
     """
+    return _balanced(work, tuple(rates))
+
+
+@lru_cache(maxsize=64)  # of many runs, most have the same work, and differ in what is around it
+def _balanced(work: Workload, rates: tuple[DeviceRates, ...]) -> Partition:
     last, model = len(rates) - 1, work.model
 
     @cache

@@ -105,9 +105,14 @@ def _over_time(run: Iterations, *, allocated: Ints, kept: Ints, initial: Ints) -
 
 def _changes(rows: Trace, allocated: Ints, kept: Ints) -> Ints:
     """What each action adds when it starts (F) or frees when it ends. W alone (stage 0 needs no I) frees everything."""
-    after_input = (rows.op == Op.W) & np.isin(_keys(rows), _keys(rows)[rows.op == Op.I])
+    splits = rows.op == Op.I
+    after_input = rows.op == Op.W
+    if splits.any() and after_input.any():
+        after_input &= np.isin(_keys(rows), _keys(rows)[splits])
+    else:
+        after_input = np.zeros_like(after_input)
     gone = np.where(after_input, kept[rows.stage], allocated[rows.stage])
-    gone = np.where(rows.op == Op.I, (allocated - kept)[rows.stage], gone)
+    gone = np.where(splits, (allocated - kept)[rows.stage], gone)
     return np.where(rows.op == Op.F, allocated[rows.stage], -gone)
 
 
