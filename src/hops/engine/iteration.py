@@ -20,16 +20,18 @@ class Iteration:
         number: from 0.
         duration_ns[stage][op][microbatch]: how long each action takes.
         delay_ns[stage][op][microbatch]: latency of the message that it sends.
+        size_bytes[stage][op][microbatch]: its bytes.
         arrived[message key]: 1 once it has been delivered (or produced on the same rank).
     """
 
-    __slots__ = ("arrived", "delay_ns", "duration_ns", "number")
+    __slots__ = ("arrived", "delay_ns", "duration_ns", "number", "size_bytes")
 
-    def __init__(self, number: int, wiring: Wiring, durations: Ints, delays: Ints) -> None:
-        """`durations`, `delays`: as `hops.engine.draws` draws them."""
+    def __init__(self, number: int, wiring: Wiring, durations: Ints, delays: Ints, sizes: Ints) -> None:
+        """`durations`, `delays`, `sizes`: as `hops.engine.draws` draws them."""
         self.number = number
         self.duration_ns = _nested(durations, wiring)
         self.delay_ns = _nested(delays, wiring)
+        self.size_bytes = _nested(sizes, wiring)
         self.arrived = bytearray(wiring.num_keys)
 
 

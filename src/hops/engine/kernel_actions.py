@@ -60,6 +60,7 @@ from hops.engine.records import (
     PAIR,
     PAUSE,
     POSITION,
+    POSTED,
     ROW,
     SINCE,
     SINGLE,
@@ -293,7 +294,7 @@ def go_on(tables: Tables, state: State, rank: int) -> None:
         meeting[slot, AT_NORM] = meeting[slot, AT_END] = meeting[slot, AT_GONE] = 0
     ranks[rank, ITERATION] = number
     ranks[rank, POSITION] = tables.of_rank[rank, FIRST]
-    ranks[rank, LEFT] = 0
+    ranks[rank, POSTED] = ranks[rank, LEFT] = 0
     wake(state, rank)
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from hops.engine.iteration import Iteration
 from hops.errors import ProgramError
 from hops.program.action import Action, Op
+from hops.program.lowering import lower
 from hops.program.policy import Policy
+from hops.program.postings import postings
 from hops.program.program import Program
 from hops.program.wiring import NONE, Wiring
 
@@ -57,6 +60,10 @@ class RankOrder(ABC):
         """Whether the action taken last has opened a pair, so that its output waits for the next action's end."""
 
     @abstractmethod
+    def receives(self, rank: int) -> Sequence[int]:
+        """Keys of the messages whose receives the rank posts now that it has got to its next action; each once."""
+
+    @abstractmethod
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         """Key of the message the rank needs before it sends again, if it is known and not there yet."""
 
@@ -74,6 +81,8 @@ class FixedOrder(RankOrder):
         self._opens = [set((np.flatnonzero(closes[rank]) - 1).tolist()) for rank in ranks]
         self._needs = wiring.needs
         self._wiring = wiring
+        self._program = program
+        self._posted = [0] * program.num_ranks
 
     def peek(self, rank: int) -> Action | None:
         actions, position = self._ranks[rank], self._position[rank]
@@ -104,13 +113,32 @@ class FixedOrder(RankOrder):
         return self._position[rank] == len(self._ranks[rank])
 
     def begin(self, rank: int, iteration: Iteration) -> None:
-        self._position[rank] = 0
+        self._position[rank] = self._posted[rank] = 0
 
     def arrived(self, rank: int, iteration: Iteration, key: int) -> None:
         """Nothing to note: `can_start` looks at what has arrived."""
 
     def finished(self, rank: int, action: Action) -> None:
         """Nothing to note: the position says it."""
+
+    @cached_property
+    def _postings(self) -> list[list[tuple[int, int]]]:
+        """Per rank, the position at which it posts a receive, and its key."""
+        low, first = lower(self._program), self._program.first
+        posted = postings(self._program, low)
+        ranks: list[list[tuple[int, int]]] = [[] for _ in self._ranks]
+        for step, key in zip(posted.step.tolist(), posted.message.tolist(), strict=True):
+            rank = low.rank[step]
+            ranks[rank].append((int(low.first[step] - first[rank]), key))
+        return ranks
+
+    def receives(self, rank: int) -> Sequence[int]:
+        rows, begin, position = self._postings[rank], self._posted[rank], self._position[rank]
+        end = begin
+        while end < len(rows) and rows[end][0] <= position:
+            end += 1
+        self._posted[rank] = end
+        return [key for _, key in rows[begin:end]]
 
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         for stage, op, microbatch in self._ranks[rank][self._position[rank] :]:
@@ -262,6 +290,9 @@ class PolicyOrder(RankOrder):
 
     def in_pair(self, rank: int) -> bool:
         return False
+
+    def receives(self, rank: int) -> Sequence[int]:
+        return ()
 
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         return None

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from hops.cost.base import CostModel
 from hops.engine.breakage import Breakage, InterruptedRunError
-from hops.engine.draws import draw_delays, draw_durations, draw_end
+from hops.engine.draws import draw_delays, draw_durations, draw_end, draw_sizes
 from hops.engine.fault_windows import FaultWindows, with_fault_rows
 from hops.engine.iteration import Iteration, IterationEnd
 from hops.engine.links import Links
 from hops.engine.loop import Loop
 from hops.engine.rank_order import RankOrder
-from hops.engine.rows import NONE, Recorder, message_sizes, trace_meta
+from hops.engine.rows import NONE, Recorder, trace_meta
 from hops.engine.settings import RunSettings
 from hops.engine.stopped_run import Interruption, StoppedRun
 from hops.engine.transport import Transport
@@ -40,13 +40,13 @@ class ReferenceRun:
         self.links = Links(self.loop, network)
         self.recorder = Recorder()
         self.busy = bytearray(ranks)
+        self.resting = bytearray(ranks)  # the host prepares the next entry
         self.held: dict[int, Action] = {}  # by rank: the first of a pair, whose output waits for the second
         self.left = bytearray(ranks)  # ranks that have ended their current iteration
         self.iterations: dict[int, Iteration] = {}
         self.ends: dict[int, IterationEnd] = {}
         self.gone: dict[int, int] = {}  # how many ranks are through with an iteration
         self.current: list[Iteration] = []
-        self.message_bytes: list[list[int]] = message_sizes(costs).tolist()
         self.transport = Transport.of(settings.p2p, self)
         names = (link.name for link in network.links)
         self.windows = FaultWindows.compile(settings.faults, ranks, names)
@@ -95,8 +95,9 @@ class ReferenceRun:
 
     def advance(self, rank: int) -> None:
         """Let an idle rank start what it can."""
-        if self.busy[rank] or self.left[rank] or self.transport.holds(rank):
+        if self.busy[rank] or self.left[rank] or self.resting[rank] or self.transport.holds(rank):
             return
+        self.transport.reach(rank)
         action = self.order.peek(rank)
         if action is None:
             if self.order.is_done(rank):
@@ -139,6 +140,15 @@ class ReferenceRun:
         self._pass_on(rank, iteration, action)
         if rank in self.held:
             self._pass_on(rank, iteration, self.held.pop(rank))
+        if self.settings.host_per_action_ns and not self.order.is_done(rank):
+            self.resting[rank] = 1
+            self.loop.at(self.loop.now + self.settings.host_per_action_ns, self._rested, rank)
+        else:
+            self.loop.wake(rank)
+
+    def _rested(self, rank: int) -> None:
+        """The host has prepared the rank's next entry."""
+        self.resting[rank] = 0
         self.loop.wake(rank)
 
     # Messages
@@ -159,7 +169,7 @@ class ReferenceRun:
         if self.breakage is None:
             stage, op, microbatch = action
             pair, delay = self.ends_of(action), iteration.delay_ns[stage][op][microbatch]
-            size = self.message_bytes[stage][op]
+            size = iteration.size_bytes[stage][op][microbatch]
             self.links.send(pair, size, delay, self.received, iteration, action, key, self.loop.now)
         else:
             self.breakage.transmit(iteration, action, key)
@@ -167,7 +177,7 @@ class ReferenceRun:
     def received(self, iteration: Iteration, action: Action, key: int, sent_ns: int) -> None:
         """A message is delivered: record it and wake the receiver."""
         stage, op, microbatch = action
-        pair, size = self.ends_of(action), self.message_bytes[stage][op]
+        pair, size = self.ends_of(action), iteration.size_bytes[stage][op][microbatch]
         self.recorder.message(
             _MESSAGE, iteration.number, pair, stage, op, microbatch, sent_ns, self.loop.now, size
         )  # fmt: skip
@@ -225,7 +235,8 @@ class ReferenceRun:
             shape, seed = self.wiring.shape, self.settings.seed
             durations = draw_durations(number, shape, self.costs, seed)
             delays = draw_delays(number, shape, self.network, seed)
-            self.iterations[number] = Iteration(number, self.wiring, durations, delays)
+            sizes = draw_sizes(number, shape, self.costs, seed)
+            self.iterations[number] = Iteration(number, self.wiring, durations, delays, sizes)
         return self.iterations[number]
 
     def _end(self, number: int) -> IterationEnd:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from hops.program.action import Action
 from hops.program.policy import PlacedPolicy, View
@@ -42,14 +43,18 @@ class Scheduler(ABC):
 class StaticScheduler(Scheduler):
     """A schedule whose order is fixed before the run: builds a program in `configure`."""
 
+    tells_microbatches_apart: ClassVar[bool] = False  # whether `build` looks at the work of each microbatch
     _program: Program | None = None
 
     @abstractmethod
     def build(self, profile: StageCosts) -> Program:
-        """The program for this profile."""
+        """The program for this profile.
+
+        Microbatches are alike in it (the mean in time, the largest in memory) unless the class tells them apart.
+        """
 
     def configure(self, profile: StageCosts) -> None:
-        self._program = self.build(profile)
+        self._program = self.build(profile if self.tells_microbatches_apart else profile.alike())
 
     @property
     def program(self) -> Program:

@@ -36,6 +36,8 @@ class HopsHetero(StaticScheduler):
         profile_error: the same for errors of the profile, constant per stage and op.
     """
 
+    tells_microbatches_apart = True
+
     def __init__(
         self,
         *,

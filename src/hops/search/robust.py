@@ -93,7 +93,7 @@ def noisy_durations(costs: CostArrays, noise: Noise, seed: int) -> Iterator[IntA
         rng = generator(seed, "hops_hetero", number)
         constant = noise.profile_error * rng.standard_normal((*shape[:2], 1))
         factors = np.maximum(SHORTEST, 1 + constant + noise.jitter * rng.standard_normal(shape))
-        yield np.rint(costs.times[:, :, None] * factors).astype(np.int64)
+        yield np.rint(costs.each * factors).astype(np.int64)
 
 
 def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, look_ahead: int = 0) -> float:
@@ -105,8 +105,8 @@ def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, l
         order = priorities_of(program)
         return float(np.mean([list_schedule_by_priority.fast(costs, draw, order, look_ahead) for draw in draws]))
     low, kind = lower(program), program.kind
-    hops = np.ascontiguousarray(costs.hop[:-1])
-    times = ActionTimes.of_kinds(program, costs.times.reshape(-1), hops, blocking=False)
+    hops = np.broadcast_to(costs.each_hop[:-1], (costs.num_stages - 1, costs.size))
+    times = ActionTimes.of_kinds(program, costs.times.reshape(-1), hops, blocking=False)._replace(gap=costs.gap)
     makespans = []
     for draw in draws:
         duration = draw.reshape(-1, costs.size)[kind, program.microbatch]
