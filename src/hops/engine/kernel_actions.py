@@ -260,12 +260,14 @@ def missing(tables: Tables, state: State, rank: int, action: int) -> int:
 @kernel_part
 def next_receiver(tables: Tables, state: State, rank: int) -> int:
     """The action for which the rank receives a message before it sends again; NONE: there is none."""
-    arrived = ARRIVED + (state.ranks[rank, ITERATION] & 1)
+    arrived, sends = ARRIVED + (state.ranks[rank, ITERATION] & 1), False
     for action in range(state.ranks[rank, POSITION], tables.of_rank[rank, BEHIND_LAST]):
         need = tables.actions[NEED, action]
         if need != NONE and not state.messages[arrived, need]:
             return action
-        if tables.actions[BRING, action] != NONE:
+        sends = sends or tables.actions[BRING, action] != NONE
+        opens = tables.paired and tables.actions[PAIR, action] == OPENS
+        if sends and not opens:  # a pair takes the inputs of both before it sends
             return NONE
     return NONE
 

@@ -141,11 +141,13 @@ class FixedOrder(RankOrder):
         return [key for _, key in rows[begin:end]]
 
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
-        for stage, op, microbatch in self._ranks[rank][self._position[rank] :]:
+        begin, sends = self._position[rank], False
+        for position, (stage, op, microbatch) in enumerate(self._ranks[rank][begin:], start=begin):
             base = self._needs[stage][op]
             if base >= 0 and not self._from_own_rank(stage, op) and not iteration.arrived[base + microbatch]:
                 return base + microbatch
-            if self._wiring.sends(stage, op):
+            sends = sends or self._wiring.sends(stage, op)
+            if sends and position not in self._opens[rank]:  # a pair takes the inputs of both before it sends
                 return None
         return None
 
