@@ -96,7 +96,9 @@ def least_arrays(costs: StageCosts) -> CostArrays:
     arrays = cost_arrays(costs.alike(min(costs.microbatch_work, default=1.0)))
     if costs.pair_factor == 1:
         return arrays
-    return arrays._replace(times=np.floor(arrays.times * costs.pair_factor).astype(np.int64))
+    times = np.floor(arrays.times * costs.pair_factor).astype(np.int64)
+    times.setflags(write=False)  # as all of them: kernels are compiled anew for what can be written to
+    return arrays._replace(times=times, each=times[..., None])
 
 
 def bound_of(costs: CostArrays) -> Bound:
