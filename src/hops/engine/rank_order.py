@@ -10,7 +10,7 @@ import numpy as np
 
 from hops.engine.iteration import Iteration
 from hops.errors import ProgramError
-from hops.program.action import Action, Op
+from hops.program.action import Action, Op, Pair
 from hops.program.lowering import lower
 from hops.program.policy import Policy
 from hops.program.postings import postings
@@ -254,6 +254,8 @@ class PolicyOrder(RankOrder):
         ranks = wiring.shape.num_ranks
         self.views = [RankView(rank, wiring) for rank in range(ranks)]
         self._queues: list[deque[Action]] = [deque() for _ in range(ranks)]
+        self._seconds: list[dict[Action, Action]] = [{} for _ in range(ranks)]  # by rank: of pairs, by their first
+        self._taken: list[Action | None] = [None] * ranks
         self._current: list[Iteration | None] = [None] * ranks
         self.clock: Callable[[], int] = lambda: 0
 
@@ -261,18 +263,26 @@ class PolicyOrder(RankOrder):
         queue, view = self._queues[rank], self.views[rank]
         if not queue and not self.is_done(rank):
             view.now_ns = self.clock()
-            for action in self._policy.next_actions(view):
-                self._check(view, action)
-                queue.append(action)
+            for entry in self._policy.next_actions(view):
+                for action in entry if isinstance(entry, Pair) else (entry,):
+                    self._check(view, action)
+                    queue.append(action)
+                if isinstance(entry, Pair):
+                    self._check_pair(view, entry)
+                    self._seconds[rank][entry.first] = entry.second
         return queue[0] if queue else None
 
     def take(self, rank: int) -> None:
-        self.views[rank].start(self._queues[rank].popleft())
+        action = self._taken[rank] = self._queues[rank].popleft()
+        self.views[rank].start(action)
 
     def can_start(self, iteration: Iteration, rank: int, action: Action) -> bool:
-        return action in self.views[rank]._ready  # noqa: SLF001 (the fast form of `in ready()`)
+        ready = self.views[rank]._ready  # noqa: SLF001 (the fast form of `in ready()`)
+        return action in ready and self._seconds[rank].get(action, action) in ready
 
     def lacks(self, iteration: Iteration, rank: int, action: Action) -> int:
+        if action in self.views[rank]._ready:  # noqa: SLF001 (then it is the other one of its pair)
+            action = self._seconds[rank][action]
         return self._wiring.needs[action.stage][action.op] + action.microbatch
 
     def is_done(self, rank: int) -> bool:
@@ -281,6 +291,7 @@ class PolicyOrder(RankOrder):
 
     def begin(self, rank: int, iteration: Iteration) -> None:
         self._current[rank] = iteration
+        self._seconds[rank].clear()
         self.views[rank].begin(iteration)
 
     def arrived(self, rank: int, iteration: Iteration, key: int) -> None:
@@ -291,7 +302,7 @@ class PolicyOrder(RankOrder):
         self.views[rank].finish(action)
 
     def in_pair(self, rank: int) -> bool:
-        return False
+        return self._taken[rank] in self._seconds[rank]
 
     def receives(self, rank: int) -> Sequence[int]:
         return ()
@@ -299,10 +310,20 @@ class PolicyOrder(RankOrder):
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         return None
 
+    def _where(self, view: RankView) -> str:
+        return f"{type(self._policy).__name__}.next_actions on rank {view.rank} at {view.now_ns / 1e6:.3f} ms"
+
+    def _check_pair(self, view: RankView, pair: Pair) -> None:
+        first, second = pair
+        if first.op is not Op.F or second.op not in (Op.B, Op.I) or first[::2] == second[::2]:
+            raise ProgramError(
+                f"{self._where(view)}: returned the pair {pair}, expected a forward and then a backward (B or I) that "
+                "does not need it"
+            )
+
     def _check(self, view: RankView, action: Action) -> None:
-        name = type(self._policy).__name__
         shape = self._wiring.shape
-        where = f"{name}.next_actions on rank {view.rank} at {view.now_ns / 1e6:.3f} ms"
+        where = self._where(view)
         if not (0 <= action.stage < shape.num_stages and 0 <= action.microbatch < shape.num_microbatches):
             raise ProgramError(
                 f"{where}: returned {action}, but there are {shape.num_stages} stages and "

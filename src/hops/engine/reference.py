@@ -7,6 +7,7 @@ the transport's part (`hops.engine.transport`), what faults do to all this that 
 from collections.abc import Callable
 
 from hops.cost.base import CostModel
+from hops.cost.paired import AllPaired
 from hops.engine.breakage import Breakage, InterruptedRunError
 from hops.engine.draws import draw_delays, draw_durations, draw_end, draw_sizes
 from hops.engine.fault_windows import FaultWindows, with_fault_rows
@@ -117,7 +118,8 @@ class ReferenceRun:
         iteration = self.current[rank]
         stage, op, microbatch = action
         self.busy[rank] = 1
-        length = iteration.duration_ns[stage][op][microbatch]
+        durations = iteration.paired_ns if self._in_pair(rank) else iteration.duration_ns
+        length = durations[stage][op][microbatch]
         if self.breakage is None:
             now = self.loop.now
             self.loop.at(now + length, self._finish, rank, iteration, action, now)
@@ -125,10 +127,16 @@ class ReferenceRun:
             row = (iteration.number, stage, int(op), microbatch)
             self.breakage.begin((rank,), length, row, self._finish, (rank, iteration, action))
 
+    def _in_pair(self, rank: int) -> bool:
+        """Whether the action that the rank has taken last is one of a pair."""
+        return rank in self.held or self.order.in_pair(rank)
+
     def _finish(self, rank: int, iteration: Iteration, action: Action, start_ns: int) -> None:
         """An action ends: record it, pass its output on, let the rank go on."""
         stage, op, microbatch = action
-        self.recorder.work(_COMPUTE, iteration.number, rank, stage, op, microbatch, start_ns, self.loop.now)
+        peer = rank if self._in_pair(rank) else NONE
+        ends = (iteration.number, (rank, peer), stage, op, microbatch, start_ns, self.loop.now, 0)
+        self.recorder.message(_COMPUTE, *ends)
         self.busy[rank] = 0
         self.order.finished(rank, action)
         if self.order.in_pair(rank):
@@ -237,6 +245,9 @@ class ReferenceRun:
             delays = draw_delays(number, shape, self.network, seed)
             sizes = draw_sizes(number, shape, self.costs, seed)
             self.iterations[number] = Iteration(number, self.wiring, durations, delays, sizes)
+            if self.order.is_policy and self.settings.pair_factor != 1:
+                together = AllPaired(inner=self.costs, factor=self.settings.pair_factor)
+                self.iterations[number].pair(draw_durations(number, shape, together, seed), self.wiring)
         return self.iterations[number]
 
     def _end(self, number: int) -> IterationEnd:

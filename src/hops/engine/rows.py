@@ -31,7 +31,7 @@ class Recorder:
         self, stream: int, iteration: int, pair: tuple[int, int], stage: int, op: int, microbatch: int, start_ns: int,
         end_ns: int, size: int,
     ) -> None:  # fmt: skip
-        """A message from rank to rank."""
+        """A message from rank to rank; or an action in a pair, which bears its own rank as peer."""
         rank, peer = pair
         self._add((iteration, rank, stream, stage, op, microbatch, peer, start_ns, end_ns, size))
 

@@ -75,7 +75,10 @@ def choose(
     candidates = {("plan" if ahead == 0 else f"plan+{ahead}"): (plan, ahead) for ahead in look_aheads}
     if incumbent is not None:
         candidates[incumbent.name] = (incumbent.program, 0)
-    means = {name: mean_ns(arrays, program, draws, look_ahead=ahead) for name, (program, ahead) in candidates.items()}
+    means = {
+        name: mean_ns(arrays, program, draws, look_ahead=ahead, pair_factor=costs.pair_factor)
+        for name, (program, ahead) in candidates.items()
+    }
     program, look_ahead = candidates[min(means, key=means.__getitem__)]
     return RobustChoice(program=program, look_ahead=look_ahead, mean_ns=means)
 
@@ -83,7 +86,8 @@ def choose(
 def expected_ns(costs: StageCosts, program: Program, noise: Noise, *, seed: int, look_ahead: int = 0) -> float:
     """The mean makespan of one program over DRAWS draws; the same seed gives the same noise to any program."""
     arrays = cost_arrays(costs)
-    return mean_ns(arrays, program, [*noisy_durations(arrays, noise, seed)], look_ahead=look_ahead)
+    draws = [*noisy_durations(arrays, noise, seed)]
+    return mean_ns(arrays, program, draws, look_ahead=look_ahead, pair_factor=costs.pair_factor)
 
 
 def noisy_durations(costs: CostArrays, noise: Noise, seed: int) -> Iterator[IntArray]:
@@ -96,7 +100,9 @@ def noisy_durations(costs: CostArrays, noise: Noise, seed: int) -> Iterator[IntA
         yield np.rint(costs.each * factors).astype(np.int64)
 
 
-def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, look_ahead: int = 0) -> float:
+def mean_ns(
+    costs: CostArrays, program: Program, draws: Sequence[IntArray], *, look_ahead: int = 0, pair_factor: float = 1.0
+) -> float:
     """The mean makespan of a program over durations of shape (stages, 4, microbatches).
 
     With a look-ahead its order stands for priorities, and pairs count as two actions; without, ranks run it as it is.
@@ -110,6 +116,8 @@ def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, l
     makespans = []
     for draw in draws:
         duration = draw.reshape(-1, costs.size)[kind, program.microbatch]
+        if pair_factor != 1:
+            duration = np.where(program.in_pair, np.rint(duration * pair_factor).astype(np.int64), duration)
         free, start = np.zeros(program.num_ranks, dtype=np.int64), np.zeros(len(kind), dtype=np.int64)
         makespans.append(longest_path.on(len(kind), low, times._replace(duration=duration), free, start))
     return float(np.mean(makespans))
