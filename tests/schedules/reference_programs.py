@@ -9,6 +9,7 @@ from hops.program.program import Program
 
 FILE = FACTS / "schedules" / "programs.jsonl"
 WHY_NOT = missing(FILE)
+BOTH_WAYS = {"dualpipe", "chimera"}
 DOWN_AND_UP = {"zb_v", "v_min", "v_half", "v_1f1b", "v_auto", "dualpipe_v"}
 
 
@@ -32,7 +33,10 @@ def text(row):
     ranks = [*range(row["P"])]
     place = ranks + ranks[::-1] if row["schedule"] in DOWN_AND_UP else ranks * row["chunks"]
     lines = [" ".join(map(_entry, words)) for words in row["programs"]]
-    return "\n".join([f"microbatches {row['M']}, rank of stage {' '.join(map(str, place))}", *lines])
+    copies = ""
+    if row["schedule"] in BOTH_WAYS:  # the rows name a stage of the second copy as that of the first
+        place, copies = ranks + ranks[::-1], ", copies 2"
+    return "\n".join([f"microbatches {row['M']}, rank of stage {' '.join(map(str, place))}{copies}", *lines])
 
 
 def _entry(word):

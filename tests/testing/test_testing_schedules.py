@@ -22,6 +22,8 @@ def in_flight_caps():
         "v_half": lambda shape, rank: None,  # it promises bytes
         "v_min": lambda shape, rank: None,
         "v_1f1b": lambda shape, rank: 2 * shape.num_ranks,
+        "dualpipe": lambda shape, rank: shape.num_ranks + 1,
+        "chimera": lambda shape, rank: shape.num_ranks,
         "looped_bfs": lambda shape, rank: 2 * shape.num_microbatches,
         "interleaved_zb": lambda shape, rank: shape.num_ranks + max(shape.num_ranks, shape.num_microbatches),
         "grouped_interleaved": lambda shape, rank: 2 * shape.num_ranks,
@@ -86,6 +88,12 @@ class TestV1F1B(suite("v_1f1b")): ...
 
 
 class TestDualPipeV(suite("dualpipe_v")): ...
+
+
+class TestDualPipe(suite("dualpipe")): ...
+
+
+class TestChimera(suite("chimera")): ...
 
 
 class TestLoopedBFS(suite("looped_bfs")): ...

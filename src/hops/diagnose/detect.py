@@ -91,7 +91,7 @@ def _comparable() -> list[str]:
 def _medians(trace: Trace) -> StageCosts:
     """Median seconds of every op of every stage; an op that never ran takes what B = I + W leaves."""
     rows = trace.where((trace.stream == Stream.COMPUTE) & (trace.op <= Op.W))
-    shape = Shape(num_microbatches=trace.meta.num_microbatches, rank_of_stage=trace.meta.rank_of_stage)
+    shape = trace.meta.shape
     seconds = {op: _by_stage(rows, op, shape.num_stages) for op in ACTION_OPS}
     uniform = StageCosts.uniform(shape)
     split = np.where(seconds[Op.I] + seconds[Op.W] > 0, seconds[Op.I] + seconds[Op.W], seconds[Op.B])

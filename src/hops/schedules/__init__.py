@@ -2,6 +2,8 @@
 
 from hops.program.policy import View
 from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
+from hops.schedules.chimera import Chimera
+from hops.schedules.dualpipe import DualPipe
 from hops.schedules.dualpipe_v import DualPipeV
 from hops.schedules.grouped_interleaved import GroupedInterleaved
 from hops.schedules.hops_hetero import HopsHetero, HopsHeteroAdaptive
@@ -22,7 +24,9 @@ __all__ = [
     "ZBH1",
     "ZBH2",
     "ZBV",
+    "Chimera",
     "Combined1F1B",
+    "DualPipe",
     "DualPipeV",
     "FromFile",
     "GPipe",

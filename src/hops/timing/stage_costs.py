@@ -119,6 +119,7 @@ def cost_arrays(costs: StageCosts) -> CostArrays:
         times[:, [Op.B, Op.I]] += hop[:, None]
         hop[:] = 0
     limits = [UNLIMITED if limit is None else min(limit, UNLIMITED) for limit in costs.budget_bytes]
+    assert costs.shape.copies == 1, "kernels know one way through the stages"
     owners = costs.shape.rank_of_stage
     return CostArrays(
         size=costs.shape.num_microbatches,
