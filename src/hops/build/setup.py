@@ -101,7 +101,7 @@ def build(spec: Spec) -> Setup:
         facts=replace(
             setup.facts,
             warmup_iterations=simulation.warmup_iterations,
-            microbatch_work=_work(spec, setup.costs),
+            microbatch_work=_work(spec, setup.costs),  # drawn by the seed, for each iteration
         ),
     )
 
