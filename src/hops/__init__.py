@@ -398,7 +398,7 @@ def search(costs: "Spec | StageCosts", *, budget: str = "0.5 s", seed: int = 0) 
     return search_from_builtins(profile, iterations=iterations_for(parse_time(budget), profile), seed=seed)
 
 
-def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int = 64) -> "GoodputSummary":
+def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int = 64, jobs: int = 1) -> "GoodputSummary":
     """Train for days on hardware that breaks, as the spec's failure section says: where does the time go?
 
     Args:
@@ -406,6 +406,7 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
         days: how long every simulated training runs.
         seeds: how many trainings, with faults of their own.
         samples: iterations simulated per condition, if anything in the spec is drawn.
+        jobs: processes; the result is the same for any number.
 
     >>> stops = {"kind": "stop", "on": "devices", "between": "20 d", "repair": "1 h"}
     >>> broken = spec.with_({"failure": {"enabled": True, "models": [stops], "recovery": {"state": "10 GiB"}}})
@@ -420,7 +421,7 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
     from hops.planner.replanned import replanned
 
     study = prepare(make(spec), spec.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    return summarize_study(study, study.trajectories())
+    return summarize_study(study, study.trajectories(jobs=jobs))
 
 
 def whatif(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from hops.errors import UsageError
 
+S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 LOOKS_EVERY_S = 1.0
@@ -67,6 +68,34 @@ def check_jobs(jobs: int) -> None:
     """Raise UsageError for a number of processes that cannot be."""
     if jobs < 1:
         raise UsageError(f"--jobs: got {jobs}, expected at least 1")
+
+
+_BEFORE_THE_FORK: dict[int, Any] = {}  # what forked processes are given to begin with, by the number of its owner
+
+
+def each_sharing(
+    shared: S,
+    work: Callable[[S, T], R],
+    tasks: Sequence[T],
+    jobs: int,
+    *,
+    on_done: Callable[[int], None] | None = None,
+) -> list[R]:
+    """`work(shared, task)` of each task, in the order of the tasks; see `each`.
+
+    `shared` is not sent: processes have it from their birth. Where they cannot be forked all is done in this one.
+    """
+    name = id(shared)
+    _BEFORE_THE_FORK[name] = shared
+    try:
+        return each(_work_sharing, [(name, work, task) for task in tasks], jobs if CAN_FORK else 1, on_done=on_done)
+    finally:
+        del _BEFORE_THE_FORK[name]
+
+
+def _work_sharing(given: tuple[int, Callable[[Any, Any], R], Any]) -> R:
+    name, work, task = given
+    return work(_BEFORE_THE_FORK[name], task)
 
 
 def each(

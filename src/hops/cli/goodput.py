@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import AllCoresOption, JsonOption, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,7 @@ def goodput(
     sweep: Annotated[
         bool, typer.Option("--sweep-checkpoint-interval", help="Find the best checkpoint interval instead.")
     ] = False,
+    jobs: AllCoresOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -49,6 +50,7 @@ def goodput(
     from hops.errors import UsageError
     from hops.fleet.study import prepare
     from hops.planner.replanned import replanned
+    from hops.processes import cores
     from hops.spec.load import load
     from hops.viz.canvas import picture_format
 
@@ -59,7 +61,7 @@ def goodput(
     names = None if policies is None else _names(policies)
     loaded = load(spec, overrides or ())
     study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    how = _How(picture=picture, as_json=as_json, quiet=quiet)
+    how = _How(picture=picture, as_json=as_json, quiet=quiet, jobs=jobs or cores())
     if sweep:
         _sweep(study, how)
     elif names is None:
@@ -75,6 +77,7 @@ class _How:
     picture: Path | None
     as_json: bool
     quiet: bool
+    jobs: int
 
     @property
     def on_screen(self) -> bool:
@@ -137,7 +140,7 @@ def _trajectories(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
     from hops.cli.console import progress
 
     with progress(study.policy.name, len(study.seeds), visible=how.on_screen) as on_end:
-        return study.trajectories(on_end)
+        return study.trajectories(on_end, jobs=how.jobs)
 
 
 def _names(policies: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption
+from hops.cli.console import AllCoresOption, JsonOption, QuietOption, SetOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +46,7 @@ def sweep(
         list[str] | None,
         typer.Option("--of", metavar="COLUMN", help="Columns that pictures and the best rows are of, in order."),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes; default: one per core.")
-    ] = None,
+    jobs: AllCoresOption = None,
     backend: Annotated[str, typer.Option("--backend", help="Who works: processes or ray.")] = "processes",
     address: Annotated[
         str | None, typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster; default: one of its own.")
