@@ -13,7 +13,7 @@ EXPECTED = "published rows, a JSON object on each line with id, source, model, a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention:
+class RowLatent:
     """Ranks and head widths of multi-head latent attention, as a row states them."""
 
     q_rank: Count | None = None
@@ -51,7 +51,7 @@ class RowShape:
     shared_ffn: Index | None = None
     moe_layers: str | int | None = None
     dense_layers: Index | None = None
-    mla: LatentAttention | None = None
+    mla: RowLatent | None = None
     mtp: Index | None = None
     note: str | None = None
 
