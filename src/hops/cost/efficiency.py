@@ -23,6 +23,7 @@ TILES = ((256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (6
 LARGEST_TILE = 256 * 128 / (256 + 128)  # flops per element that a tile reads, over two
 ROWS_OF_QUERIES = 128  # that one block of fused attention takes (Dao 2023, arXiv 2307.08691, section 3.2)
 USUAL_WIDTH = 128  # of a head
+USUAL_TYPE = "bf16"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +72,16 @@ class AttentionFit:
     backward_wide: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # rates that hold one are keys of caches
 class KernelFit:
-    """What the kernels of one kind of device reach.
+    """What the kernels of one kind of device reach, under one framework.
 
     Attributes:
         multiprocessors: that share the tiles of a launch.
         products: by type (bf16, fp8).
         grouped: many products of one launch (experts), by type.
         memory: share of the bandwidth that passes over memory reach.
+        sustained: share of all products and of attention that whole iterations reach: clocks fall under long load.
     """
 
     multiprocessors: Count
@@ -87,6 +89,17 @@ class KernelFit:
     grouped: Mapping[str, ProductFit]
     attention: AttentionFit
     memory: Positive
+    sustained: Positive = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("products", "grouped"):
+            if USUAL_TYPE not in getattr(self, name):
+                raise UsageError(f"{name} of a device must have a fit of {USUAL_TYPE}, that of all others by default")
+
+    def product(self, format_: str, *, grouped: bool) -> ProductFit:
+        """The fit of a type; that of bf16 where there is none."""
+        fits = self.grouped if grouped else self.products
+        return fits[format_] if format_ in fits else fits[USUAL_TYPE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from hops.report.tables import count, plain_table
 _HEADS = ("rows", "re-\nfused", "time\nMAPE", "median", "signed", "worst", "memory\nmedian", "max")
 _REASONS = 12  # that are shown
 _WIDTH = 78  # of a reason
+PICTURE = "published.png"
 DEFINITIONS = """\
 Errors in percent: predicted over measured seconds of an iteration - 1; of memory, the device that holds most (or the
 one that the source logs). Median and max of memory are of absolute errors. A pair is two rows of one job that differ
