@@ -15,7 +15,7 @@ from hops.cost.fitted import catalog_rates
 from hops.cost.profile import HardwareProfile, read_profile
 from hops.cost.roofline import DeviceRates, Traffic
 from hops.decode.decode import opened, read
-from hops.decode.quantities import Number
+from hops.decode.quantities import Number, Positive
 from hops.errors import CatalogError
 from hops.hardware.devices import DeviceKind
 from hops.model.implementation import HostOperations
@@ -46,6 +46,7 @@ class KernelProfile:
         devices: by catalog name.
         traffic: bytes moved over bytes counted, a property of the framework's code.
         cache_speedup: how much faster a pass over a tensor in the cache is.
+        collectives: measured over modelled seconds, by the term that a collective belongs to (tensor, data, ...).
         learned: what was fitted on, for readers: sources with their rows.
         report: errors of the fit.
     """
@@ -53,6 +54,7 @@ class KernelProfile:
     devices: Mapping[str, DeviceKernels]
     traffic: Traffic = field(default_factory=Traffic)
     cache_speedup: Number = 2.0
+    collectives: Mapping[str, Positive] = field(default_factory=dict)
     learned: Mapping[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
