@@ -13,6 +13,7 @@ from hops.faults.plan import NO_FAULTS
 from hops.model.memory import rank_static_bytes
 from hops.program.program import Program
 from hops.published.job import Job
+from hops.published.profiles import NONE, ProfileOf, chosen, knows
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, UnreadRow, read_rows
 from hops.published.score import PublishedValidation, RowResult, pairs
@@ -54,14 +55,38 @@ def _rank_bytes(setup: Setup, program: Program) -> tuple[int, ...]:
     )
 
 
-def validate_published(path: Path, profile: str | None, *, how: str) -> PublishedValidation:
-    """Predict all rows of a file and hold them against what was measured. Raises UsageError if it cannot be read."""
+def validate_published(path: Path, profile: str | None) -> PublishedValidation:
+    """Predict all rows of a file and hold them against what was measured.
+
+    `profile`: of all rows; None: of each row's framework; "none": the catalog alone. Raises UsageError if the file
+    cannot be read.
+    """
     start = perf_counter()
-    rows = read_rows(path)
+    rows, profile_of = read_rows(path), chosen(profile)
+    predictor = remembering(profile_of)
+    results = tuple(result_of(row, predictor, profile_of) for row in rows)
+    read = [(row, each) for row, each in zip(rows, results, strict=True) if isinstance(row, PublishedRow)]
+    return PublishedValidation(
+        results=results,
+        pairs=tuple(pairs([row for row, _ in read], [each for _, each in read])),
+        how=_how(profile),
+        seconds=perf_counter() - start,
+    )
+
+
+def _how(profile: str | None) -> str:
+    if profile is None:
+        return "with the profile of each row's framework"
+    return "by the catalog alone" if profile == NONE else f"with the profile {profile}"
+
+
+def remembering(profile_of: ProfileOf) -> Predictor:
+    """A predictor that runs jobs that are alike, but for what was measured, once."""
     known: dict[str, Prediction | HopsError] = {}
 
     def predictor(job: Job) -> Prediction:
-        document = json.dumps(job.document(profile), sort_keys=True)  # rows alike but for what is measured
+        profile = profile_of(job)
+        document = json.dumps(job.document(profile), sort_keys=True)
         if document not in known:
             try:
                 known[document] = predict_job(job, profile)
@@ -72,17 +97,10 @@ def validate_published(path: Path, profile: str | None, *, how: str) -> Publishe
             raise found
         return found
 
-    results = tuple(result_of(row, predictor) for row in rows)
-    read = [(row, each) for row, each in zip(rows, results, strict=True) if isinstance(row, PublishedRow)]
-    return PublishedValidation(
-        results=results,
-        pairs=tuple(pairs([row for row, _ in read], [each for _, each in read])),
-        how=how,
-        seconds=perf_counter() - start,
-    )
+    return predictor
 
 
-def result_of(row: PublishedRow | UnreadRow, predictor: Predictor) -> RowResult:
+def result_of(row: PublishedRow | UnreadRow, predictor: Predictor, profile_of: ProfileOf) -> RowResult:
     """The row predicted, or refused with the reason."""
     if isinstance(row, UnreadRow):
         return RowResult(id=row.id, source=row.source, status="refused", reason=row.reason)
@@ -103,6 +121,7 @@ def result_of(row: PublishedRow | UnreadRow, predictor: Predictor) -> RowResult:
         predicted_gib=size / GIB,
         measured_gib=row.memory_gib,
         notes=job.sizes.notes,
+        profiled=knows(profile_of(job), job.sizes.device),
     )
 
 
