@@ -15,11 +15,15 @@ LayerCost = Callable[[int, int, int], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSlice:
-    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss."""
+    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss.
+
+    `first` is the number of its first layer, counted along the model from 0: layers may differ.
+    """
 
     layers: int
     embedding: bool
     head: bool
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,12 @@ class Partition:
 
     def slice(self, stage: int) -> StageSlice:
         """What the stage holds."""
-        return StageSlice(layers=self.layers[stage], embedding=stage == 0, head=stage == self.num_stages - 1)
+        return StageSlice(
+            layers=self.layers[stage],
+            embedding=stage == 0,
+            head=stage == self.num_stages - 1,
+            first=sum(self.layers[:stage]),
+        )
 
     def layer_range(self, stage: int) -> range:
         """Numbers of the stage's layers, counted along the model from 0."""
