@@ -13,6 +13,7 @@ from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
 from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
 from hops.model.shards import StateShards
+from hops.model.transient import NO_TRANSIENTS
 from hops.model.workload import Workload
 from hops.spec.pipeline import ELEMENT_BYTES
 from hops.spec.spec import Spec
@@ -51,7 +52,7 @@ def resolve(spec: Spec) -> Figures:
     """Look up what a spec names. Raises CatalogError for a file that is wrong, or a device without the precision."""
     catalog = load_catalog(spec)
     cluster = build_cluster(spec, catalog)
-    read = None if spec.hardware.profile is None else read_any_profile(Path(spec.hardware.profile))
+    read = _named_profile(spec)
     profile = read if isinstance(read, HardwareProfile) else None
     between = spec.optimizer.reduction_interconnect
     work = None if spec.pipeline.model is None else workload(spec)
@@ -70,9 +71,13 @@ def resolve(spec: Spec) -> Figures:
     return known if work is None else replace(known, rates=rates_of(known, known.devices))
 
 
+def _named_profile(spec: Spec) -> HardwareProfile | KernelProfile | None:
+    return None if spec.hardware.profile is None else read_any_profile(Path(spec.hardware.profile))
+
+
 def workload(spec: Spec) -> Workload:
     """The work of a spec that has a model."""
-    pipeline = spec.pipeline
+    pipeline, profile = spec.pipeline, _named_profile(spec)
     assert pipeline.model is not None
     assert pipeline.sequence_length is not None, "loading a spec fills it in"
     how = Implementation(
@@ -89,6 +94,7 @@ def workload(spec: Spec) -> Workload:
         how=how,
         optimizer=_optimizer(spec, how),
         states=StateShards.zero(1 if spec.optimizer.distributed else 0, spec.optimizer.data_parallel),
+        transients=profile.transients if isinstance(profile, KernelProfile) else NO_TRANSIENTS,
     )
 
 

@@ -19,6 +19,7 @@ from hops.decode.quantities import Number, Positive
 from hops.errors import CatalogError
 from hops.hardware.devices import DeviceKind
 from hops.model.implementation import HostOperations
+from hops.model.transient import NO_TRANSIENTS, Transients
 
 FORMAT = 2
 
@@ -47,6 +48,7 @@ class KernelProfile:
         traffic: bytes moved over bytes counted, a property of the framework's code.
         cache_speedup: how much faster a pass over a tensor in the cache is.
         collectives: measured over modelled seconds, by the term that a collective belongs to (tensor, data, ...).
+        transients: what the framework holds in memory besides tensors.
         learned: what was fitted on, for readers: sources with their rows.
         report: errors of the fit.
     """
@@ -55,6 +57,7 @@ class KernelProfile:
     traffic: Traffic = field(default_factory=Traffic)
     cache_speedup: Number = 2.0
     collectives: Mapping[str, Positive] = field(default_factory=dict)
+    transients: Transients = NO_TRANSIENTS
     learned: Mapping[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
