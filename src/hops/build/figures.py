@@ -11,6 +11,7 @@ from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
 from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
+from hops.model.shards import StateShards
 from hops.model.workload import Workload
 from hops.spec.pipeline import ELEMENT_BYTES
 from hops.spec.spec import Spec
@@ -82,7 +83,7 @@ def workload(spec: Spec) -> Workload:
         batch=Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size),
         how=how,
         optimizer=_optimizer(spec, how),
-        optimizer_shards=spec.optimizer.data_parallel if spec.optimizer.distributed else 1,
+        states=StateShards.zero(1 if spec.optimizer.distributed else 0, spec.optimizer.data_parallel),
     )
 
 

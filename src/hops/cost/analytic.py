@@ -71,14 +71,16 @@ class AnalyticCosts(CostModel):
         first_stage_splits: bool = True,
     ) -> "AnalyticCosts":
         """Costs of a partitioned model, `rates[s]` being those of the device under stage s. Raises UsageError."""
-        model, batch, how = work.model, work.batch, work.how
-        check_fit(model, partition, batch)
+        model, batch, how, shards = work.model, work.batch, work.how, work.shards
+        check_fit(model, partition, batch, shards)
         parts = [partition.slice(stage) for stage in range(partition.num_stages)]
-        optimizer, shards = work.optimizer, work.optimizer_shards
         return cls(
-            works=tuple(stage_work(model, part, batch, how) for part in parts),
+            works=tuple(stage_work(model, part, batch, how, shards) for part in parts),
             rates=tuple(rates),
-            memories=tuple(stage_memory(model, part, batch, how, optimizer, optimizer_shards=shards) for part in parts),
+            memories=tuple(
+                stage_memory(model, part, batch, how, work.optimizer, shards=shards, states=work.states)
+                for part in parts
+            ),
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,
@@ -200,11 +202,23 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: 
     last, model = len(rates) // copies - 1, work.model
 
     @cache
-    def by_count(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
-        """F + B of a stage with 0, 1, 2 ... layers, shape (layers + 1,); stages alike on devices alike share it."""
-        parts = [StageSlice(layers=count, embedding=embedding, head=head) for count in range(model.layers + 1)]
-        return np.array([_seconds(stage_work(model, part, work.batch, work.how), device) for part in parts])
+    def by_block(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
+        """F + B of a stage by first layer and layer after its last; stages alike on devices alike share it."""
+        table = np.full((model.layers + 1, model.layers + 1), np.inf)
+        firsts = [0] if model.alike else range(model.layers)
+        for first in firsts:
+            for end in range(first + 1, model.layers + 1):
+                part = StageSlice(layers=end - first, embedding=embedding, head=head, first=first)
+                table[first, end] = _seconds(stage_work(model, part, work.batch, work.how, work.shards), device)
+        if model.alike:  # a block costs what the first one of its length does
+            for first in range(1, model.layers):
+                table[first, first + 1 :] = table[0, 1 : model.layers - first + 1]
+        return table
 
+<<<<<<< HEAD
+    stages = [by_block(device, embedding=stage == 0, head=stage == last) for stage, device in enumerate(rates)]
+    return Partition.balanced_by_table(np.array(stages))
+=======
     ends = [stage % (last + 1) for stage in range(len(rates))]
     each = [by_count(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
     stages = np.array(each).reshape(copies, last + 1, -1).mean(axis=0)
@@ -212,6 +226,7 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: 
     counts = layers[None, :] - layers[:, None]  # by first layer, layer after the last
     found = Partition.balanced_by_table(np.where(counts > 0, stages[:, counts.clip(min=0)], np.inf))
     return replace(found, copies=copies)
+>>>>>>> main
 
 
 def _seconds(work: StageWork, rates: DeviceRates) -> float:
