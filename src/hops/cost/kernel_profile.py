@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from hops.cost.efficiency import KernelFit
 from hops.cost.fitted import catalog_rates
-from hops.cost.profile import HardwareProfile, read_profile
+from hops.cost.profile import HardwareProfile, plain, read_profile, write_form
 from hops.cost.roofline import DeviceRates, Traffic
 from hops.decode.decode import opened, read
 from hops.decode.quantities import Number, Positive
@@ -71,6 +71,11 @@ class KernelProfileFile(KernelProfile):
     def profile(self) -> KernelProfile:
         """The profile alone."""
         return KernelProfile(**{each.name: getattr(self, each.name) for each in fields(KernelProfile)})
+
+
+def write_kernel_profile(profile: KernelProfile, path: Path) -> None:
+    """Write a profile; the same profile gives the same bytes."""
+    write_form({"format": FORMAT, **plain(profile)}, path)
 
 
 def read_any_profile(path: Path) -> HardwareProfile | KernelProfile:

@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil, isfinite
 
+<<<<<<< HEAD
 from hops.cost.efficiency import ROWS_OF_QUERIES, KernelFit, Product, attention_seconds, product_seconds
+=======
+from hops.cost.exchange import NO_EXCHANGE, Exchange
+>>>>>>> mesh
 from hops.errors import UsageError
-from hops.model.kernels import Gemm, Kernel, Pass
+from hops.model.kernels import Collective, Gemm, Kernel, Pass
 from hops.model.workload import StageWork
 
 GEMM_EFFICIENCY = 0.5
@@ -103,6 +107,7 @@ class DeviceRates:
         refill_s: what the microbatches of the first stage's warm-up wait more, as they are fetched faster than loaded.
         optimizer_launch_s: the host's time to dispatch the optimizer step, whatever its size.
         norm_layer_s, step_layer_s: its time per layer for the gradient norm and for the step.
+        exchange: how its groups exchange.
     """
 
     peak_flop_per_s: float
@@ -128,6 +133,7 @@ class DeviceRates:
     optimizer_launch_s: float = 0.0
     norm_layer_s: float = 0.0
     step_layer_s: float = 0.0
+    exchange: Exchange = NO_EXCHANGE
 
     def __post_init__(self) -> None:
         for name in ("peak_flop_per_s", "memory_bandwidth"):
@@ -221,18 +227,40 @@ def traffic_seconds(kernel: Gemm | Pass, rates: DeviceRates, factor: float = 1.0
 
 
 def kernel_seconds(kernel: Kernel, rates: DeviceRates, factor: float = 1.0) -> float:
-    """Time on the device of all calls of a kernel."""
+    """Time of all calls of a kernel, a collective's with nothing hidden."""
     if isinstance(kernel, Gemm):
         return gemm_seconds(kernel, rates, factor if kernel.working_set else 1.0)  # dense operands are as counted
-    assert isinstance(kernel, Pass), "collectives take the time of a network, not of a device"
+    if isinstance(kernel, Collective):
+        return rates.exchange.seconds(kernel)
     return traffic_seconds(kernel, rates, factor)
 
 
-def work_terms(kernels: Iterable[Kernel], rates: DeviceRates, factor: Factor = as_counted) -> Counter[str]:
-    """Seconds on the device by term. Kernels of one stream run one after another, so times add up."""
+WEIGHT_BACKWARD, COMPUTING = "weight_backward", "computing"  # what collectives hide under: W's kernels; all
+
+
+def work_terms(
+    kernels: Iterable[Kernel], rates: DeviceRates, factor: Factor = as_counted, *, weights_s: float = 0.0
+) -> Counter[str]:
+    """Seconds by term. Kernels of one stream run one after another, so times add up.
+
+    A collective that may hide adds only what is exposed beside the computing of the term that it hides under;
+    `weights_s`: computing of W that goes on beside it.
+    """
     terms: Counter[str] = Counter()
+    hiding: Counter[tuple[str, str]] = Counter()  # seconds by own term, and by what they hide under
+    left: Counter[str] = Counter({WEIGHT_BACKWARD: weights_s})  # computing that can hide
     for kernel in kernels:
-        terms[kernel.name] += kernel_seconds(kernel, rates, factor(kernel.name))  # type: ignore[assignment]
+        seconds = kernel_seconds(kernel, rates, factor(kernel.name))
+        if isinstance(kernel, Collective) and kernel.hides_under:
+            hiding[kernel.name, kernel.hides_under] += seconds  # type: ignore[assignment]
+            continue
+        terms[kernel.name] += seconds  # type: ignore[assignment]
+        if not isinstance(kernel, Collective):
+            left[kernel.name] += seconds  # type: ignore[assignment]
+            left[COMPUTING] += seconds  # type: ignore[assignment]
+    for (name, under), exchanged in hiding.items():
+        terms[name] += rates.exchange.exposed(exchanged, left[under])  # type: ignore[assignment]
+        left[under] = max(0.0, left[under] - exchanged)  # type: ignore[assignment]
     return terms
 
 
@@ -261,7 +289,10 @@ def backward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
     embedding's backward is the last of all. Against F the work is scaled (twice the flops), the dispatch is not.
     """
     ops = (work.recompute, work.input_backward, work.weight_backward)
-    layers = work_terms((kernel for op in ops for kernel in op.layers), rates, rates.traffic.backward)
+    weights = sum(work_terms(work.weight_backward.layers, rates, rates.traffic.backward).values())
+    layers = work_terms(
+        (kernel for op in ops for kernel in op.layers), rates, rates.traffic.backward, weights_s=weights
+    )
     ends = work_terms((kernel for op in ops for kernel in op.ends), rates, rates.traffic.backward)
     head = _last(work, rates.last_backward_s)
     device, host = sum(layers.values()), work.num_layers * rates.backward_layer_floor_s
