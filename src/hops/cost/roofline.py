@@ -5,11 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil, isfinite
 
-<<<<<<< HEAD
 from hops.cost.efficiency import ROWS_OF_QUERIES, KernelFit, Product, attention_seconds, product_seconds
-=======
 from hops.cost.exchange import NO_EXCHANGE, Exchange
->>>>>>> mesh
 from hops.errors import UsageError
 from hops.model.kernels import Collective, Gemm, Kernel, Pass
 from hops.model.workload import StageWork
