@@ -121,3 +121,131 @@ def profile_of(
         collectives={name: factor(name) for name in ("tensor", "data", "expert", "context", "pipeline")},
         learned={} if learned is None else learned,
     )
+
+
+Predict = Callable[[Sequence[TimedJob], Mapping[str, float]], Floats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JobFit:
+    """A solution, and what it says of jobs that it was not fitted on.
+
+    Attributes:
+        values: of the parameters, by name.
+        residuals: logarithms of predicted over measured seconds, of every job.
+        left_out: the same by a fit without the job's group.
+    """
+
+    values: Mapping[str, float]
+    residuals: Floats
+    left_out: Floats
+
+
+def predictor(kernels: Mapping[str, KernelFit], folder: Path) -> Predict:
+    """Seconds of jobs by the profile of some values; those that cannot be predicted are NaN. Profiles are written into
+    the folder, since specs name files.
+    """
+    number = 0
+
+    def predict(jobs: Sequence[TimedJob], values: Mapping[str, float]) -> Floats:
+        nonlocal number
+        path = folder / f"{number}.yaml"
+        number += 1
+        write_kernel_profile(profile_of(values, kernels), path)
+        found = []
+        for each in jobs:
+            try:
+                found.append(predict_job(each.job, str(path)).seconds)
+            except HopsError:
+                found.append(np.nan)
+        return np.array(found)
+
+    return predict
+
+
+def fit_jobs(jobs: Sequence[TimedJob], predict: Predict, parameters: Sequence[Parameter]) -> JobFit:
+    """Gauss-Newton with beliefs: slopes by finite differences once a round, robust steps in between.
+
+    Every fold of groups is then fitted along the last slopes, and predicted anew.
+    """
+    measured = np.log([each.seconds for each in jobs])
+
+    def residuals(some: Sequence[int], x: Floats) -> Floats:
+        values = dict(zip([each.name for each in parameters], x.tolist(), strict=True))
+        return np.asarray(np.log(predict([jobs[place] for place in some], values)) - measured[list(some)])
+
+    every = list(range(len(jobs)))
+    x = np.array([each.start for each in parameters])
+    r = residuals(every, x)
+    sound = [place for place in every if np.isfinite(r[place])]
+    for _ in range(ROUNDS):
+        slopes = _slopes(sound, x, r[sound], residuals, parameters)
+        x = _step(slopes, r[sound], x, parameters)
+        r = residuals(every, x)
+    left_out = np.full(len(jobs), np.nan)
+    for fold in _folds(jobs):
+        kept = [index for index, place in enumerate(sound) if place not in fold]
+        there = [place for place in fold if place in set(sound)]
+        if kept and there:
+            own = _step(slopes[kept], r[sound][kept], x, parameters)
+            left_out[there] = residuals(there, own)
+    names = [each.name for each in parameters]
+    return JobFit(values=dict(zip(names, x.tolist(), strict=True)), residuals=r, left_out=left_out)
+
+
+def _slopes(
+    sound: Sequence[int],
+    x: Floats,
+    r: Floats,
+    residuals: Callable[[Sequence[int], Floats], Floats],
+    parameters: Sequence[Parameter],
+) -> Floats:
+    """Shape (jobs, parameters)."""
+    columns = []
+    for place, each in enumerate(parameters):
+        moved = x.copy()
+        step = STEP if x[place] + STEP <= each.high else -STEP
+        moved[place] += step
+        columns.append((residuals(sound, moved) - r) / step)
+    return np.nan_to_num(np.array(columns).T)
+
+
+def _step(slopes: Floats, r: Floats, x: Floats, parameters: Sequence[Parameter]) -> Floats:
+    """Where the straight continuation of the residuals is least, with beliefs and bounds (soft L1)."""
+    from scipy.optimize import least_squares
+
+    start, belief, low, high = (
+        np.array([getattr(each, name) for each in parameters]) for name in ("start", "belief", "low", "high")
+    )
+
+    def objective(new: Floats) -> Floats:
+        straight = r + slopes @ (new - x)
+        return np.concatenate([_soft(straight), PULL * (new - start) / belief])
+
+    inside = np.clip(x, low + 1e-9, high - 1e-9)
+    return np.asarray(least_squares(objective, inside, bounds=(low, high)).x)
+
+
+def _soft(r: Floats) -> Floats:
+    """Residuals whose squares grow linearly beyond SOFT."""
+    scaled = (r / SOFT) ** 2
+    return np.sign(r) * SOFT * np.sqrt(2 * (np.sqrt(1 + scaled) - 1))
+
+
+def _folds(jobs: Sequence[TimedJob]) -> list[list[int]]:
+    """Five parts of the jobs; those of one (source, model) stay together."""
+    groups = sorted({each.group for each in jobs})
+    return [
+        [place for place, each in enumerate(jobs) if groups.index(each.group) % FOLDS == fold]
+        for fold in range(min(FOLDS, len(groups)))
+    ]
+
+
+def fit_framework(
+    jobs: Sequence[Job], kernels: Mapping[str, KernelFit], learned: Mapping[str, str]
+) -> tuple[KernelProfile, JobFit, list[TimedJob]]:
+    """The profile of one framework's jobs."""
+    rows = timed(jobs)
+    with TemporaryDirectory() as folder:
+        found = fit_jobs(rows, predictor(kernels, Path(folder)), names_of(rows))
+    return profile_of(found.values, kernels, learned), found, rows
