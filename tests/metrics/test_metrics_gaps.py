@@ -1,5 +1,7 @@
 """Gap by gap: the gaps are the idle time, their causes sum to the bubble's, and their holders were computing."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -86,7 +88,7 @@ def test_steps_of_the_critical_path_follow_each_other_through_the_iteration(trac
     for index, steps in enumerate(critical_steps(run)):
         assert steps[0].start_ns == run.start_ns[index]
         assert steps[-1].end_ns == run.end_ns[index]
-        assert all(one.end_ns == two.start_ns for one, two in zip(steps, steps[1:], strict=False))
+        assert all(one.end_ns == two.start_ns for one, two in pairwise(steps))
         for column, term in enumerate(paths.terms):
             spent = sum(step.end_ns - step.start_ns for step in steps if step.term == term)
             assert spent == paths.spent_ns[index, column]
