@@ -98,8 +98,8 @@ def _change(first: ShownRun, other: ShownRun, number: int) -> Answer:
     was, is_now = old.iteration_time.mean_ms, new.iteration_time.mean_ms
     peaks = [_peak(summary) for summary in (old, new)]
     text = (
-        f"An iteration takes {_ms(is_now)} instead of {_ms(was)} ({_signed(is_now / was - 1)}), the pipeline's bubble is "
-        f"{percent(new.bubble.pipeline.fraction)} instead of {percent(old.bubble.pipeline.fraction)}"
+        f"An iteration takes {_ms(is_now)} instead of {_ms(was)} ({_signed(is_now / was - 1)}), the pipeline's bubble "
+        f"is {percent(new.bubble.pipeline.fraction)} instead of {percent(old.bubble.pipeline.fraction)}"
     )
     if all(peaks):
         text += f", the highest peak of memory {format_bytes(peaks[1])} instead of {format_bytes(peaks[0])}"

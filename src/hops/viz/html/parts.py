@@ -1,4 +1,4 @@
-"""Parts that a page is made of beside timelines: answers, tables, stacked bars, waterfalls. Plain data for its script."""
+"""Parts of a page beside its timelines: answers, tables, stacked bars, waterfalls. Plain data for its script."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

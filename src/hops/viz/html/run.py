@@ -1,4 +1,4 @@
-"""What a page knows about one run: rows, gaps, critical paths and memory as columns; names, figures and answers as text.
+"""What a page knows about one run: rows, gaps, critical paths and memory as columns, names and figures as text.
 
 Times are nanoseconds since the start of the first iteration that is shown. Rows are sorted by rank, stream and start.
 """

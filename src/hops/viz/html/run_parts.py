@@ -57,7 +57,7 @@ def _bubble(summary: Summary, number: int) -> Stack:
         parts=parts,
         names=tuple(f"rank {rank.rank}" for rank in summary.ranks),
         values=values,
-        note="Click a cause to see its gaps in the timeline; what is idle has the cause that stands at the end of the wait.",
+        note="Click a cause to see its gaps in the timeline. Idle time has the cause that its wait ends at.",
         show=Show(run=number),
     )
 
@@ -90,8 +90,8 @@ def _changes(found: Difference, first: str, second: str, number: int) -> Waterfa
     steps = [Step(name=first, start=0.0, change=found.first.iteration_ms, whole=True)]
     at = found.first.iteration_ms
     for change in changed[:_MOST_CHANGES]:
-        terms = () if change.term is None else (str(change.term),)
-        steps.append(Step(name=str(change), start=at, change=change.change_ms, terms=terms))
+        named = () if change.term is None else (str(change.term),)
+        steps.append(Step(name=str(change), start=at, change=change.change_ms, terms=named))
         at += change.change_ms
     rest = changed[_MOST_CHANGES:]
     if rest:
