@@ -7,7 +7,7 @@ import hops
 
 LAYERS = [
     "errors",
-    "units arrays compiled registry files",
+    "units arrays axes compiled registry files",
     "decode distributions",
     "program hardware model",
     "timing trace",

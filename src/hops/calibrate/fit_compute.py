@@ -11,7 +11,7 @@ from hops.cost.fitted import fitted_rates
 from hops.cost.profile import CodeFit, DeviceFit, HostFit, OperationFactors
 from hops.cost.roofline import DeviceRates, Traffic, backward_terms, forward_terms
 from hops.model.implementation import HostOperations
-from hops.model.kernels import Gemm, Kernel
+from hops.model.kernels import Gemm, Kernel, Pass
 from hops.model.workload import OpWork, StageWork
 
 STEADY, FIRST, REFILL = range(3)  # microbatches of F: as all, first of the iteration, fetched in the warm-up's burst
@@ -143,6 +143,7 @@ def _merge(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
             seen = alike.get(key)
             alike[key] = kernel if seen is None else replace(kernel, calls=kernel.calls + seen.calls)
         else:
+            assert isinstance(kernel, Pass), "what is fitted are stages on one device each"
             key = (kernel.name, kernel.working_set)
             so_far = alike[key].total_bytes if key in alike else 0
             alike[key] = replace(kernel, calls=1, bytes=kernel.total_bytes + so_far)

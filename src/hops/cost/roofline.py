@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from hops.errors import UsageError
-from hops.model.kernels import Gemm, Kernel
+from hops.model.kernels import Gemm, Kernel, Pass
 from hops.model.workload import StageWork
 
 GEMM_EFFICIENCY = 0.5
@@ -167,7 +167,7 @@ def gemm_seconds(gemm: Gemm, rates: DeviceRates, factor: float = 1.0) -> float:
     return max(gemm.flop / rates.flop_per_s, traffic_seconds(gemm, rates, factor)) + gemm.calls * rates.gemm_ramp_s
 
 
-def traffic_seconds(kernel: Kernel, rates: DeviceRates, factor: float = 1.0) -> float:
+def traffic_seconds(kernel: Gemm | Pass, rates: DeviceRates, factor: float = 1.0) -> float:
     """Bytes / bandwidth x (1 - hits + hits / cache speedup), hits being the part of the tensor still in the cache.
 
     A kernel reads one tensor and writes one of the same size, so the cache still holds all of it up to half of the
@@ -184,6 +184,7 @@ def kernel_seconds(kernel: Kernel, rates: DeviceRates, factor: float = 1.0) -> f
     """Time on the device of all calls of a kernel."""
     if isinstance(kernel, Gemm):
         return gemm_seconds(kernel, rates, factor if kernel.working_set else 1.0)  # dense operands are as counted
+    assert isinstance(kernel, Pass), "collectives take the time of a network, not of a device"
     return traffic_seconds(kernel, rates, factor)
 
 

@@ -1,6 +1,9 @@
 """A kernel is what one GPU launch computes or moves, counted in flops and bytes and not yet in seconds."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
+
+from hops.axes import Axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,41 @@ class Pass:
         return self.bytes * self.calls
 
 
-Kernel = Gemm | Pass
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """What the devices of a group exchange in one call, counted before any network.
+
+    Attributes:
+        name: the term it belongs to, such as `tensor`.
+        kind: all-reduce, all-gather, reduce-scatter, all-to-all, or ring (each member sends to the next one).
+        axis: whose groups exchange.
+        bytes: of the whole tensor: what an all-reduce sums, what every member holds after an all-gather or before a
+            reduce-scatter, what every member has to hand out in an all-to-all (its own part included), what a member
+            sends on in one step of a ring.
+        calls: calls of this kind.
+        hides_under: name of the term whose kernels may run meanwhile; empty: nothing may, all of it is exposed.
+    """
+
+    name: str
+    kind: CollectiveKind
+    axis: Axis
+    bytes: int
+    calls: int = 1
+    hides_under: str = ""
+
+    @property
+    def flop(self) -> int:
+        return 0
+
+    @property
+    def total_bytes(self) -> int:
+        return self.bytes * self.calls
+
+
+Kernel = Gemm | Pass | Collective
 Kernels = tuple[Kernel, ...]
 
 
