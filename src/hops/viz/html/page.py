@@ -59,10 +59,15 @@ def report_of_runs(title: str, runs: Sequence[ShownRun], notes: Sequence[str] = 
     )
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Write the page. Raises UsageError unless `path` ends in .html."""
+def check_path(path: Path) -> None:
+    """Raise UsageError unless the name ends in .html."""
     if path.suffix.lower() != ".html":
         raise UsageError(f"cannot write the report {path}: expected a name that ends in .html; rename it")
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the page, whole or not at all. Raises UsageError unless `path` ends in .html."""
+    check_path(path)
     with atomic_write(path) as out:
         out.write(render_report(report))
 

@@ -73,6 +73,8 @@ function followMicrobatch(run, iteration, microbatch) {
   }
   showTab(run.number);
   changed();
+  const { host } = timelines[run.number];
+  if (!inSight(host)) host.scrollIntoView({ block: "start", behavior: "smooth" });
 }
 
 function showPath(run) {
@@ -125,11 +127,11 @@ function actionOfMessage(run, message) {
   return run.byKey.get(actionKey(run, rows.iteration[message], rows.stage[message], rows.op[message], rows.microbatch[message])) ?? -1;
 }
 
-function askMicrobatch(run) {
+function askMicrobatch(run, label = "why did it wait?") {
   const input = element("input", { type: "number", min: 0, max: run.microbatches - 1, value: Math.min(5, run.microbatches - 1), "aria-label": "microbatch" });
   const go = () => followMicrobatch(run, run.iterations[0].number, Math.min(Math.max(Number(input.value), 0), run.microbatches - 1));
   input.addEventListener("keydown", (event) => { event.stopPropagation(); if (event.key === "Enter") go(); });
-  return element("div", { class: "buttons", id: "ask" }, "microbatch ", input, button("why did it wait?", go));
+  return element("div", { class: "buttons ask" }, "microbatch ", input, button(label, go));
 }
 
 function journeyPanel(run) {

@@ -75,8 +75,13 @@ function timelineSection(run) {
 function build() {
   const main = document.getElementById("main");
   main.replaceChildren();
-  report.notes.forEach((note) => main.append(element("p", { class: "note" }, note)));
-  if (report.answers.length) main.append(element("div", { class: "cards" }, ...report.answers.map(answerCard)));
+  const cards = report.answers.map(answerCard);
+  if (report.runs.length) {
+    const asks = askMicrobatch(report.runs[0], "why?");
+    cards.push(element("article", { class: "card" }, element("h3", {}, "Why did a microbatch wait?"), element("p", {}, "Its way through the ranks, and what each step waited for:"), asks));
+  }
+  if (cards.length) main.append(element("div", { class: "cards" }, ...cards));
+  report.notes.forEach((note) => main.append(element("p", { class: "note lines-kept" }, note)));
   if (report.runs.length) {
     const sections = report.runs.map(timelineSection);
     const memoryHost = element("div", { class: "lanes" });
