@@ -106,7 +106,7 @@ def test_answers_say_the_figures_of_the_summary():
     bubble, bottleneck, memory, change = report_of_runs("x", [ours]).answers
     assert bubble.answer.startswith(f"{100 * ours.summary.bubble.iteration.fraction:.1f} % of the ranks' time is idle")
     assert bottleneck.answer.startswith("Rank 1 (l4 node0/1) computes longest")
-    assert "It is also the one that others wait for most" in bottleneck.answer
+    assert "It also has the most work on the critical path" in bottleneck.answer
     assert "rank 3: " in memory.answer
     assert "--schedules" in change.answer
 

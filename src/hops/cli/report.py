@@ -1,5 +1,7 @@
 """`hops report` and `hops view`: runs side by side in one HTML file, to look at in a browser."""
 
+import os
+import sys
 import tempfile
 import webbrowser
 from collections.abc import Sequence
@@ -85,8 +87,13 @@ def open_page(path: Path) -> None:
     """Open a page in the browser; say where it is where there is none."""
     from hops.cli.console import show
 
-    opened = webbrowser.open(path.resolve().as_uri())
+    opened = has_screen() and webbrowser.open(path.resolve().as_uri())
     show(f"opened {path}" if opened else f"no browser here; open this file in one: {path.resolve()}")
+
+
+def has_screen() -> bool:
+    """Whether a browser's window can open here: without a screen, one for text would take over the terminal."""
+    return sys.platform in {"darwin", "win32"} or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def gather(

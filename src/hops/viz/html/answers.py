@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from hops.distributions import FloatArray
+from hops.metrics.critical_path import Piece
 from hops.metrics.summary import MemorySummary, Summary
 from hops.units import format_bytes, format_time
 from hops.viz.headline import percent
@@ -51,17 +52,25 @@ def waited_for_ms(shown: ShownRun) -> FloatArray:
 
 
 def _bottleneck(shown: ShownRun) -> Answer:
-    ranks, waited = shown.summary.ranks, waited_for_ms(shown)
-    busiest = max(ranks, key=lambda rank: rank.busy_ms)
+    busiest = max(shown.summary.ranks, key=lambda rank: rank.busy_ms)
+    on_path = _on_path_ms(shown)
+    longest = max(on_path, key=lambda rank: on_path[rank])
     text = (
         f"Rank {busiest.rank} ({busiest.device}) computes longest: {_ms(busiest.busy_ms)} of an iteration of "
-        f"{_ms(shown.summary.iteration_time.mean_ms)}."
+        f"{_ms(shown.summary.iteration_time.mean_ms)}. "
     )
-    if waited.any():
-        holder = int(waited.argmax())
-        who = "It is also the one" if holder == busiest.rank else f"Rank {holder} is the one"
-        text += f" {who} that others wait for most: {_ms(float(waited[holder]))} of idle time, all ranks together."
-    return Answer(question="Which rank is the bottleneck?", answer=text, show=Show(rank=busiest.rank))
+    who = "It also has the most" if longest == busiest.rank else f"Rank {longest} has the most"
+    text += f"{who} work on the critical path, {_ms(on_path[longest])}: what a faster device there could save."
+    return Answer(question="Which rank is the bottleneck?", answer=text, show=Show(rank=longest, terms=("*",)))
+
+
+def _on_path_ms(shown: ShownRun) -> dict[int, float]:
+    """What each rank computes on the critical path, per iteration."""
+    total = dict.fromkeys(range(shown.measured.num_ranks), 0.0)
+    for term, spent in zip(shown.audit.paths.terms, shown.audit.paths.spent_ns.mean(axis=0).tolist(), strict=True):
+        if term.piece is Piece.COMPUTE:
+            total[term.rank] += spent / 1e6
+    return total
 
 
 def _memory(shown: ShownRun) -> Answer:

@@ -26,7 +26,9 @@ function showTab(number) {
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   inks.clear();
-  if (timelines.length) changed();
+  if (!timelines.length) return;
+  document.getElementById("legend").replaceWith(legend());
+  changed();
 }
 
 function head() {
