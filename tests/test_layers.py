@@ -16,7 +16,8 @@ LAYERS = [
     "schedules",
     "spec",
     "build",
-    "planner fleet diagnose calibrate importers",
+    "planner fleet diagnose calibrate importers exporters",
+    "rehearse tracing",
     "report viz research testing",
     "cli",
 ]

@@ -8,6 +8,7 @@ from hops.cli import (
     bench,
     calibrate,
     diagnose,
+    export,
     goodput,
     importing,
     listing,
@@ -56,6 +57,7 @@ app.command("whatif")(diagnose.whatif)
 app.command("stragglers")(diagnose.stragglers)
 app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(calibrate.validate)
+app.command("export")(export.export)
 app.command("init")(listing.init)
 app.command("show")(listing.show)
 app.command("schema")(listing.schema)

@@ -34,7 +34,10 @@ def plan(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Write a spec per plan, plans.json and pictures into this folder."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Write a spec and its exports per plan, plans.json and pictures into this folder.",
         ),
     ] = None,
     *,
@@ -111,7 +114,7 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
                 f"# Plan {number} by {report.objective}: {1e3 * each.seconds:.3f} ms an iteration in `hops run`.\n"
             )
             out.write(dump(each.spec))
-        paths.append(path)
+        paths += [path, *_exported(each, folder / f"plan-{number}")]
     with atomic_write(folder / "plans.json") as out:
         out.write(json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n")
     best = report.plans[0]
@@ -120,6 +123,31 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
     points = [_point(label, each) for label, each in (*labelled, *(("", each) for each in report.others))]
     draw_pareto(points, folder / "pareto.png", unit="tokens")
     return [*paths, folder / "plans.json", folder / "timeline.png", folder / "pareto.png"]
+
+
+def _exported(plan: "Plan", folder: Path) -> list[Path]:
+    """What `hops export` writes for every runtime that can run the plan: a folder each, and why the others cannot."""
+    from hops.errors import UsageError
+    from hops.exporters import EXPORTERS, launchable
+    from hops.exporters.base import Exported, write
+
+    paths, refused = [], []
+    try:
+        ready = launchable(plan.spec, folder.name)
+    except UsageError as error:
+        return write(Exported(files={"not-exported.txt": f"{error}\n"}), folder)
+    for name in EXPORTERS.names():
+        try:
+            exported = EXPORTERS.get(name)().export(ready)
+        except UsageError as error:
+            refused.append(f"{name}: {error}")
+            continue
+        notes = {"notes.txt": "".join(f"{note}\n" for note in exported.notes)} if exported.notes else {}
+        write(Exported(files={**exported.files, **notes}), folder / name)
+        paths.append(folder / name)
+    if refused:
+        write(Exported(files={"not-exported.txt": "\n".join(refused) + "\n"}), folder)
+    return paths
 
 
 def _point(label: str, plan: "Plan") -> "PlanPoint":
