@@ -13,6 +13,7 @@ from hops.cli import (
     importing,
     listing,
     plan,
+    rehearse,
     research,
     run,
     schedule,
@@ -58,6 +59,7 @@ app.command("stragglers")(diagnose.stragglers)
 app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(calibrate.validate)
 app.command("export")(export.export)
+app.command("rehearse")(rehearse.rehearse)
 app.command("init")(listing.init)
 app.command("show")(listing.show)
 app.command("schema")(listing.schema)
