@@ -16,8 +16,8 @@ PROGRAM = Program.parse("microbatches 2, rank of stage 0 1 2\n0F0 0F1 0B0 0B1\n1
 STAND_IN = """\
 import os, sys, time, json
 from pathlib import Path
-rank = int(sys.argv[2])
-folder = Path(sys.argv[1]).parent
+rank = int(sys.argv[1])
+folder = Path(sys.argv[2]).parent
 (folder / f"pid{rank}").write_text(str(os.getpid()))
 (folder / f"rank{rank}.state").write_text(STATES[rank])
 WHAT
@@ -51,21 +51,20 @@ def all_there(job):
 
 def test_all_end_well(monkeypatch, job):
     stand_in(monkeypatch, "pass")
-    launch.run_ranks(job, PROGRAM, limit_s=60)
+    launch.run_ranks([job], limit_s=60)
     assert gone(job)
 
 
 def test_a_rank_that_raises_is_named_with_what_it_said_and_where_the_others_were(monkeypatch, job):
     stand_in(monkeypatch, all_there(job) + "if rank == 1:\n    raise ValueError('no such layer')\ntime.sleep(60)")
     with pytest.raises(RehearsalError) as error:
-        launch.run_ranks(job, PROGRAM, limit_s=60)
+        launch.run_ranks([job], limit_s=60)
     lines = str(error.value).splitlines()
     assert lines[0] == "rank 1 ended with code 1; all others were ended"
     assert "  ValueError: no such layer" in lines
     assert "  rank 0 was at 0F1 of iteration 0" in lines
     assert "  rank 1 waited at 1B0 of iteration 0 for 2SEND_B0 of rank 2" in lines
     assert "  rank 2 was at 2F0 of iteration 0" in lines
-    assert lines[-1].startswith("all that ranks printed is in ")
     assert gone(job)
 
 
@@ -81,7 +80,7 @@ def test_a_rank_that_is_killed_is_named_with_its_signal(monkeypatch, job):
     killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(RehearsalError) as error:
-        launch.run_ranks(job, PROGRAM, limit_s=60)
+        launch.run_ranks([job], limit_s=60)
     killer.join()
     lines = str(error.value).splitlines()
     assert lines[:4] == [
@@ -97,7 +96,7 @@ def test_a_rank_that_hangs_ends_the_whole_within_the_limit(monkeypatch, job):
     stand_in(monkeypatch, all_there(job) + "time.sleep(60 if rank == 1 else 0)", states=("0 1 writes",) * 3)
     began = time.monotonic()
     with pytest.raises(RehearsalError) as error:
-        launch.run_ranks(job, PROGRAM, limit_s=5)
+        launch.run_ranks([job], limit_s=5)
     assert time.monotonic() - began < 20
     assert str(error.value).startswith("the rehearsal did not end within 5 s (--limit): still running was rank 1\n")
     assert "  rank 1 was writing its trace" in str(error.value)
@@ -114,7 +113,7 @@ def test_an_interruption_leaves_no_process(monkeypatch, job):
 
     monkeypatch.setattr(launch, "_watch", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        launch.run_ranks(job, PROGRAM, limit_s=60)
+        launch.run_ranks([job], limit_s=60)
     assert gone(job)
 
 

@@ -43,11 +43,15 @@ def rehearse(
     from importlib.metadata import version
 
     from hops.cli.console import show, show_json
+    from hops.rehearse.rehearsal import RehearsalEffort
     from hops.rehearse.rehearsal import rehearse as run
     from hops.report.rehearsal import render_rehearsal
     from hops.spec.load import load
 
-    found = run(load(spec, overrides or ()), iterations=iterations, limit_s=_seconds(limit), port=port, folder=output)
+    loaded = load(spec, overrides or ())
+    found = run(
+        loaded, effort=RehearsalEffort(iterations=iterations), limit_s=_seconds(limit), port=port, folder=output
+    )
     if picture is not None:
         _draw(found, spec.name, picture)
     if as_json:

@@ -36,14 +36,14 @@ def _check_rank(program: Program, rank: int, stream: Sequence[Entry]) -> None:
             posted[entry] = place
             continue
         for action in entry if isinstance(entry, Pair) else (entry,):
-            taken = receive_of(program, action)
+            taken = receive_of(program.shape.rank_of_stage, action)
             if taken is not None:
                 expected.add(taken)
                 if taken not in posted:
                     raise ProgramError(
                         f"{at}: {action} takes what no receive was posted for, expected {taken} before it"
                     )
-        made.update(sends_of(program, entry))
+        made.update(sends_of(program.shape.rank_of_stage, entry))
     missing = sorted((made | expected) - set(posted), key=str)
     strange = sorted(set(posted) - made - expected, key=str)
     if missing:
@@ -124,7 +124,9 @@ def stuck_in_one_queue(program: Program, streams: Sequence[Sequence[Entry]]) -> 
 
 def _taken(program: Program, entry: Action | Pair) -> set[Posting]:
     actions = entry if isinstance(entry, Pair) else (entry,)
-    return {taken for action in actions for taken in (receive_of(program, action),) if taken is not None}
+    return {
+        taken for action in actions for taken in (receive_of(program.shape.rank_of_stage, action),) if taken is not None
+    }
 
 
 def compute_only(streams: Sequence[Sequence[Entry]]) -> list[list[Action | Pair]]:

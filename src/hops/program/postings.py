@@ -5,6 +5,7 @@ ranks, receives are posted in the order in which the other rank sends: transport
 one way at a time (NCCL, gloo, MPI), so any other order would deliver wrong data or wait for ever.
 """
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -67,32 +68,33 @@ def with_postings(program: Program) -> tuple[tuple[Entry, ...], ...]:
         for step, entry in enumerate(program.rank(rank), start=int(low.rank_first[rank])):
             stream += before[step]
             stream.append(entry)
-            stream += sends_of(program, entry)
+            stream += sends_of(program.shape.rank_of_stage, entry)
         streams.append(tuple(stream))
     return tuple(streams)
 
 
-def sends_of(program: Program, entry: Action | Pair) -> list[Posting]:
+def sends_of(rank_of_stage: Sequence[int], entry: Action | Pair) -> list[Posting]:
     """What an entry of the stream sends to other ranks."""
     found = []
     for stage, op, microbatch in entry if isinstance(entry, Pair) else (entry,):
         other = stage + 1 if op is Op.F else stage - 1
-        if op is not Op.W and 0 <= other < program.shape.num_stages and _apart(program, stage, other):
+        if op is not Op.W and _apart(rank_of_stage, stage, other):
             found.append(Posting(stage, Exchange.SEND_F if op is Op.F else Exchange.SEND_B, microbatch))
     return found
 
 
-def receive_of(program: Program, action: Action) -> Posting | None:
+def receive_of(rank_of_stage: Sequence[int], action: Action) -> Posting | None:
     """What an action takes from another rank, if anything."""
     stage, op, microbatch = action
     other = stage - 1 if op is Op.F else stage + 1
-    if op is Op.W or not 0 <= other < program.shape.num_stages or not _apart(program, stage, other):
+    if op is Op.W or not _apart(rank_of_stage, stage, other):
         return None
     return Posting(stage, Exchange.RECV_F if op is Op.F else Exchange.RECV_B, microbatch)
 
 
-def _apart(program: Program, stage: int, other: int) -> bool:
-    return program.shape.rank_of_stage[stage] != program.shape.rank_of_stage[other]
+def _apart(rank_of_stage: Sequence[int], stage: int, other: int) -> bool:
+    """Whether the other stage is there, on another rank."""
+    return 0 <= other < len(rank_of_stage) and rank_of_stage[stage] != rank_of_stage[other]
 
 
 def _receives(program: Program, low: Lowered) -> list[list[Posting]]:
@@ -110,7 +112,7 @@ def _receives(program: Program, low: Lowered) -> list[list[Posting]]:
         due = np.minimum.accumulate(needed[::-1])[::-1]  # what is sent later may be needed first
         slots = np.maximum(due - ACTIONS_AHEAD, low.rank_first[receiver])
         for key, slot, step in zip(keys, slots.tolist(), due.tolist(), strict=True):
-            posting = receive_of(program, program.action(taker[key]))
+            posting = receive_of(program.shape.rank_of_stage, program.action(taker[key]))
             assert posting is not None, "a message between ranks is received"
             placed.append((slot, step, sender, posting))
     before: list[list[Posting]] = [[] for _ in low.rank]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import hops
 from hops.errors import RehearsalError, UsageError
-from hops.program.action import Pair
+from hops.program.action import Action, Pair
 from hops.program.postings import receive_of
 from hops.program.program import Program
 from hops.rehearse.job import Job
@@ -43,24 +43,24 @@ def free_port(wanted: int | None) -> int:
         return int(probe.getsockname()[1])
 
 
-def run_ranks(job: Job, program: Program, *, limit_s: float) -> None:
-    """Run all ranks to their end.
+def run_ranks(jobs: Sequence[Job], *, limit_s: float) -> None:
+    """Run all ranks through all jobs, which have equally many of them, to their end.
 
     Raises RehearsalError, when all processes are gone, if one failed or they took longer than `limit_s`: which rank,
     and what each of the others waited for.
     """
-    saved = job.save()
+    saved = [str(job.save()) for job in jobs]
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        for rank in range(job.num_ranks):
-            with job.log(rank).open("wb") as log:
+        for rank in range(jobs[0].num_ranks):
+            with jobs[0].log(rank).open("wb") as log:
                 processes.append(_start(saved, rank, log.fileno()))
-        _watch(job, program, processes, time.monotonic() + limit_s, limit_s)
+        _watch(jobs, processes, limit_s)
     finally:
         _end(processes)
 
 
-def _start(saved: Path, rank: int, log: int) -> "subprocess.Popen[bytes]":
+def _start(saved: Sequence[str], rank: int, log: int) -> "subprocess.Popen[bytes]":
     root = str(Path(hops.__file__).parent.parent)
     others = os.environ["PYTHONPATH"].split(os.pathsep) if "PYTHONPATH" in os.environ else []
     loopback = "lo0" if sys.platform == "darwin" else "lo"
@@ -70,44 +70,43 @@ def _start(saved: Path, rank: int, log: int) -> "subprocess.Popen[bytes]":
         "PYTHONPATH": os.pathsep.join([root, *others]),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, *WORKER, str(saved), str(rank)]
+    command = [sys.executable, *WORKER, str(rank), *saved]
     return subprocess.Popen(  # noqa: S603 (our own module)
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
     )
 
 
-def _watch(
-    job: Job, program: Program, processes: "Sequence[subprocess.Popen[bytes]]", until: float, limit_s: float
-) -> None:
+def _watch(jobs: Sequence[Job], processes: "Sequence[subprocess.Popen[bytes]]", limit_s: float) -> None:
+    until = time.monotonic() + limit_s
     while True:
         codes = [process.poll() for process in processes]
-        failed = [rank for rank, code in enumerate(codes) if code]
-        if failed:
+        if any(codes):
             time.sleep(_TURN_S)  # the first to fall drags others along: name the one that was killed or raised first
-            raise RehearsalError(_failure(job, program, processes))
+            raise RehearsalError(_failure(jobs, processes))
         if all(code == 0 for code in codes):
             return
         if time.monotonic() > until:
-            running = ", ".join(str(rank) for rank, code in enumerate(codes) if code is None)
+            running = [str(rank) for rank, code in enumerate(codes) if code is None]
+            were = "was rank" if len(running) == 1 else "were ranks"
             raise RehearsalError(
-                f"the rehearsal did not end within {limit_s:.0f} s (--limit): still running "
-                f"{'was rank' if ',' not in running else 'were ranks'} {running}\n" + _positions(job, program)
+                f"the rehearsal did not end within {limit_s:.0f} s (--limit): still running {were} "
+                f"{', '.join(running)}\n{_positions(jobs)}"
             )
         time.sleep(_TURN_S)
 
 
-def _failure(job: Job, program: Program, processes: "Sequence[subprocess.Popen[bytes]]") -> str:
+def _failure(jobs: Sequence[Job], processes: "Sequence[subprocess.Popen[bytes]]") -> str:
     """Which rank failed, why, and where all were."""
     codes = [process.poll() for process in processes]
     killed = [rank for rank, code in enumerate(codes) if code is not None and code < 0]
     raised = [rank for rank, code in enumerate(codes) if code is not None and code > 0]
-    rank = _first_to_raise(job, raised) if raised and not killed else killed[0]
+    rank = killed[0] if killed else _first_to_raise(jobs[0], raised)
     code = codes[rank] or 0
     how = f"was killed by signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
-    said = job.log(rank).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    said = jobs[0].log(rank).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     lines = [f"rank {rank} {how}; all others were ended"]
     lines += [f"  {line}" for line in said[-_LAST_LINES:] if code > 0]
-    return "\n".join([*lines, _positions(job, program), f"all that ranks printed is in {job.folder}/rank*.log"])
+    return "\n".join([*lines, _positions(jobs)])
 
 
 def _first_to_raise(job: Job, raised: Sequence[int]) -> int:
@@ -115,29 +114,35 @@ def _first_to_raise(job: Job, raised: Sequence[int]) -> int:
     return min(raised, key=lambda rank: job.log(rank).stat().st_mtime_ns)
 
 
-def _positions(job: Job, program: Program) -> str:
-    return "\n".join(f"  rank {rank} {_position(job, program, rank)}" for rank in range(job.num_ranks))
+def _positions(jobs: Sequence[Job]) -> str:
+    """Where each rank was, in the last job that it began."""
+    lines = []
+    for rank in range(jobs[0].num_ranks):
+        begun = [number for number, job in enumerate(jobs) if job.state(rank).exists()]
+        last = begun[-1] if begun else 0
+        which = f", rehearsal {last + 1} of {len(jobs)}" if len(jobs) > 1 else ""
+        lines.append(f"  rank {rank} {_position(jobs[last], rank)}{which}")
+    return "\n".join(lines)
 
 
-def _position(job: Job, program: Program, rank: int) -> str:
+def _position(job: Job, rank: int) -> str:
     """What a rank did last, by its state and the program."""
     try:
-        iteration, done, what = job.state(rank).read_text(encoding="utf-8").split()
+        iteration, done, what = job.state(rank).read_text(encoding="utf-8").split(maxsplit=2)
     except (OSError, ValueError):
         return "had not begun"
-    actions = program.actions(rank)
-    if what in {"starts", "writes"}:
-        return {"starts": "was starting", "writes": "was writing its trace"}[what]
+    words = {"starts": "was starting", "writes": "was writing its trace", "is through": "was through"}
+    if what.strip() in words:
+        return words[what.strip()]
     turn = "the warm-up" if iteration == "-1" else f"iteration {iteration}"
-    if int(done) >= len(actions):
+    if int(done) >= len(job.actions[rank]):
         return f"was through with {turn}"
-    action = actions[int(done)]
-    taken = receive_of(program, action)
-    if what == "runs" or taken is None:
+    action = Action.parse(job.actions[rank][int(done)])
+    taken = receive_of(job.rank_of_stage, action)
+    if what.strip() == "runs" or taken is None:
         return f"was at {action} of {turn}"
-    return (
-        f"waited at {action} of {turn} for {taken.partner} of rank {program.shape.rank_of_stage[taken.partner.stage]}"
-    )
+    sender = job.rank_of_stage[taken.partner.stage]
+    return f"waited at {action} of {turn} for {taken.partner} of rank {sender}"
 
 
 def _end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:

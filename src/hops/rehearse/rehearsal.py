@@ -7,7 +7,7 @@ messages, which it is told.
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -108,12 +108,29 @@ class Rehearsal:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalEffort:
+    """How much is run for one rehearsal.
+
+    Attributes:
+        iterations: clean ones that are wanted.
+        attempts: iterations that are run at most for them; None: eight times as many.
+        budget_s: after which no further iteration begins.
+    """
+
+    iterations: int = 5
+    attempts: int | None = None
+    budget_s: float = 30.0
+
+    @property
+    def most(self) -> int:
+        return 8 * self.iterations if self.attempts is None else max(self.attempts, self.iterations)
+
+
 def rehearse(
     spec: Spec,
     *,
-    iterations: int = 5,
-    attempts: int | None = None,
-    budget_s: float = 30.0,
+    effort: RehearsalEffort = RehearsalEffort(),
     limit_s: float | None = None,
     port: int | None = None,
     folder: Path | None = None,
@@ -122,32 +139,52 @@ def rehearse(
 
     Args:
         spec: its schedule has a program; its messages are `overlapped` or `posted`.
-        iterations: clean ones that are wanted.
-        attempts: iterations that are run at most for them; default: eight times as many.
-        budget_s: after which no further iteration begins.
+        effort: how many iterations.
         limit_s: after which everything is ended, with RehearsalError; default: what the iterations take and a minute.
         port: where the processes meet; default: a free one.
         folder: where traces and logs stay; default: nowhere.
 
     Raises UsageError for what cannot be rehearsed, or if torch is missing; RehearsalError if a rank fails or hangs.
     """
+    return rehearse_all(
+        [spec], effort=effort, limit_s=limit_s, port=port, folders=None if folder is None else [folder]
+    )[0]
+
+
+def rehearse_all(
+    specs: Sequence[Spec],
+    *,
+    effort: RehearsalEffort = RehearsalEffort(),
+    limit_s: float | None = None,
+    port: int | None = None,
+    folders: Sequence[Path] | None = None,
+) -> list[Rehearsal]:
+    """The same for several specs of as many ranks, one after the other in the same processes.
+
+    To start them takes longer than most rehearsals.
+    """
     check_torch()
-    setup = build(spec)
-    program = _program(setup)
-    simulated = simulate_setup(setup)
+    simulated = [_simulated(spec) for spec in specs]
+    sizes = {run.trace.meta.num_ranks for run, _ in simulated}
+    if len(sizes) > 1:
+        raise UsageError(f"rehearsals that share their processes have as many ranks each, but got {sorted(sizes)}")
     chosen = free_port(port)
-    most = 8 * iterations if attempts is None else max(attempts, iterations)
     with tempfile.TemporaryDirectory(prefix="hops-rehearse-") as scratch:
-        place = Path(scratch) if folder is None else folder
-        place.mkdir(parents=True, exist_ok=True)
-        _clear(place)
-        job = _job(simulated, program, place, chosen, clean=iterations, attempts=most, budget_s=budget_s)
-        job.csv.write_text(communicating_csv(program), encoding="utf-8")
-        longest = max(pipeline_ns(simulated)) / 1e9
-        run_ranks(job, program, limit_s=limit_s or _STARTING_S + budget_s + 2 * longest)
-        ranks = tuple(tuple(load_attempts(job.result(rank))) for rank in range(job.num_ranks))
-        trace = OwnTracing().read(place).trace
-    kept = _kept(ranks)
+        places = folders or [Path(scratch) / str(number) for number in range(len(specs))]
+        jobs = []
+        for (run, program), place in zip(simulated, places, strict=True):
+            place.mkdir(parents=True, exist_ok=True)
+            _clear(place)
+            jobs.append(_job(run, program, place, chosen, effort))
+            jobs[-1].csv.write_text(communicating_csv(program), encoding="utf-8")
+        needed = sum(effort.budget_s + 2 * max(pipeline_ns(run)) / 1e9 for run, _ in simulated)
+        run_ranks(jobs, limit_s=limit_s or _STARTING_S + needed)
+        return [_result(job, run, program) for job, (run, program) in zip(jobs, simulated, strict=True)]
+
+
+def _result(job: Job, simulated: SimulatedRun, program: Program) -> Rehearsal:
+    ranks = tuple(tuple(load_attempts(job.result(rank))) for rank in range(job.num_ranks))
+    trace, kept = OwnTracing().read(job.path).trace, _kept(ranks)
     return Rehearsal(
         simulated=simulated,
         program=program,
@@ -155,6 +192,12 @@ def rehearse(
         kept=kept,
         trace=trace.where(np.isin(trace.iteration, kept)),
     )
+
+
+def _simulated(spec: Spec) -> tuple[SimulatedRun, Program]:
+    setup = build(spec)
+    program = _program(setup)
+    return simulate_setup(setup), program
 
 
 def _program(setup: Setup) -> Program:
@@ -182,9 +225,7 @@ def _clear(folder: Path) -> None:
             path.unlink()
 
 
-def _job(
-    simulated: SimulatedRun, program: Program, folder: Path, port: int, *, clean: int, attempts: int, budget_s: float
-) -> Job:
+def _job(simulated: SimulatedRun, program: Program, folder: Path, port: int, effort: RehearsalEffort) -> Job:
     setup = simulated.setup
     return Job(
         folder=str(folder),
@@ -195,9 +236,9 @@ def _job(
         durations_ns=_durations(simulated.trace),
         hop_ns=tuple(int(to_ns(hop)) for hop in setup.expected.hop_s),
         links=LINKS_OF_P2P[setup.spec.pipeline.p2p],
-        clean=clean,
-        attempts=attempts,
-        budget_s=budget_s,
+        clean=effort.iterations,
+        attempts=effort.most,
+        budget_s=effort.budget_s,
         schedule=simulated.trace.meta.schedule,
         devices=simulated.trace.meta.devices,
         parent=os.getpid(),

@@ -1,4 +1,4 @@
-"""One rank of a rehearsal, as a process of its own: `python -m hops.rehearse.worker JOB RANK`.
+"""One rank of rehearsals, as a process of its own: `python -m hops.rehearse.worker RANK JOB...`.
 
 It runs iterations until enough of them were clean, in PyTorch's own pipeline runtime over gloo, and writes its trace.
 All ranks agree after each iteration whether it was clean and whether there is a next one; what that takes is cut out of
@@ -26,10 +26,25 @@ _PATIENCE_S = 600  # the parent ends what hangs, long before
 
 
 def main() -> None:
-    """Run the rank that the command line names."""
-    job, rank = Job.load(Path(sys.argv[1])), int(sys.argv[2])
+    """Run the rank that the command line names, in all jobs one after the other."""
+    rank, jobs = int(sys.argv[1]), [Job.load(Path(path)) for path in sys.argv[2:]]
+    job = jobs[0]
     _end_with(job.parent)
     torch.set_num_threads(1)
+    store = dist.TCPStore("127.0.0.1", job.port, job.num_ranks, rank == 0, timeout=timedelta(seconds=_PATIENCE_S))
+    dist.init_process_group(
+        "gloo", store=store, rank=rank, world_size=job.num_ranks, timeout=timedelta(seconds=_PATIENCE_S)
+    )
+    gc.disable()
+    for each in jobs:
+        _run(each, rank)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _run(job: Job, rank: int) -> None:
+    """Iterations of one job until enough were clean."""
+    iteration = -1
     state = job.state(rank).open("w", encoding="utf-8")
 
     def tell(done: int, what: str) -> None:
@@ -37,12 +52,7 @@ def main() -> None:
         state.write(f"{iteration} {done} {what}            \n")
         state.flush()
 
-    iteration = -1
     tell(0, "starts")
-    store = dist.TCPStore("127.0.0.1", job.port, job.num_ranks, rank == 0, timeout=timedelta(seconds=_PATIENCE_S))
-    dist.init_process_group(
-        "gloo", store=store, rank=rank, world_size=job.num_ranks, timeout=timedelta(seconds=_PATIENCE_S)
-    )
     device = EmulatedDevice(job, rank, tell)
     stages = [EmulatedStage(device, stage) for stage, owner in enumerate(job.rank_of_stage) if owner == rank]
     runtime = _PipelineScheduleRuntime(list(stages), job.num_microbatches, loss_fn=lambda out, _: out.sum())
@@ -52,7 +62,6 @@ def main() -> None:
     )
     attempts = list[RankIteration]()
     deadline = time.monotonic() + job.budget_s
-    gc.disable()
     clean, begins_ns = 0, 0
     while clean < job.clean and len(attempts) <= job.attempts:
         attempt = _one(job, rank, device, runtime, iteration)
@@ -73,8 +82,8 @@ def main() -> None:
     tell(0, "writes")
     recorder.write()
     save_attempts(job.result(rank), attempts)
-    dist.barrier()
-    dist.destroy_process_group()
+    tell(0, "is through")
+    state.close()
 
 
 def _one(
