@@ -6,8 +6,8 @@ from enum import StrEnum
 class Axis(StrEnum):
     """A dimension in which a job is divided.
 
-    Experts are divided over the same devices in a second way: `expert`, `expert_tensor` and `expert_data` are the axes of
-    the expert layers where the others have `tensor`, `context` and `data`.
+    Experts are divided over the same devices in a second way: `expert`, `expert_tensor` and `expert_data` are the axes
+    of the expert layers where the others have `tensor`, `context` and `data`.
     """
 
     TENSOR = "tensor"
