@@ -6,11 +6,11 @@ from hops.errors import ProgramError, UsageError
 from hops.program.action import Action, Op, Pair
 from hops.program.lowering import lower
 from hops.program.posting_check import check_postings, stuck_in_one_queue
-from hops.program.postings import Exchange, Posting, with_postings
 from hops.program.program import Program
 from hops.program.pytorch_csv import communicating_csv, compute_csv, load_csv, parse_csv
 from hops.program.reading import load_program
 from hops.program.shape import Shape
+from hops.program.streams import Exchange, Posting, with_postings
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 

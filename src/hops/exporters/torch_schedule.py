@@ -2,8 +2,8 @@
 
 from hops.exporters.base import EXPORTERS, Exported, Exporter, Launchable
 from hops.program.posting_check import check_postings, stuck_in_one_queue
-from hops.program.postings import with_postings
 from hops.program.pytorch_csv import communicating_csv, compute_csv
+from hops.program.streams import with_postings
 
 COMPUTE_ONLY = "schedule.csv"
 COMMUNICATING = "schedule_with_communication.csv"

@@ -11,7 +11,7 @@ import numpy as np
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.errors import ProgramError
+from hops.errors import DeadlockError
 from hops.program.action import Action, Op
 from hops.program.check import check_complete, rank_and_index
 from hops.program.program import Program
@@ -146,7 +146,7 @@ def order_steps(
         position[rank] = here
 
 
-def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> ProgramError:
+def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> DeadlockError:
     """The message tells which action each stuck rank waits at, and for what.
 
     Args:
@@ -162,7 +162,7 @@ def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> Pr
     named = list(stuck.items())[:WAITING_RANKS_NAMED]
     waits = [_waits(program, rank, index, int(waits_for[rank])) for rank, index in named]
     more = [f"  and {len(stuck) - len(waits)} more ranks"] if len(stuck) > len(waits) else []
-    return ProgramError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
+    return DeadlockError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
 
 
 def _waits(program: Program, rank: int, index: int, key: int) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from hops.errors import ProgramError
 from hops.program.action import Action, Op, Pair
-from hops.program.postings import Entry, Posting, receive_of, sends_of
 from hops.program.program import Program
+from hops.program.streams import Entry, Posting, receive_of, sends_of
 
 
 def check_postings(program: Program, streams: Sequence[Sequence[Entry]]) -> None:

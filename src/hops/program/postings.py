@@ -1,121 +1,65 @@
-"""When messages are posted: a program with its sends and receives between its actions.
+"""When receives are posted, so that a message that waits for both of its ends finds the receiver early.
 
-A send is posted right after the action that made it, a receive one action before the action that takes it. Between two
-ranks, receives are posted in the order in which the other rank sends: transports match them first come, first served,
-one way at a time (NCCL, gloo, MPI), so any other order would deliver wrong data or wait for ever.
+A pass over a lowered program, for transports in which a message starts once it is sent and its receive is posted
+(NCCL's send and receive, `torch.distributed.pipelining`). A receive is posted one entry early: when the rank gets to
+the entry before the one that needs it, after the sends of what came before. Messages between two ranks are matched in
+the order in which they are sent, so that a receive is also posted before those of all later messages of the same peer.
 """
 
-from collections.abc import Sequence
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
-from hops.program.action import Action, Op, Pair
-from hops.program.lowering import Lowered, lower
+from hops.arrays import IntArray
+from hops.program.lowering import Lowered
 from hops.program.program import Program
-
-ACTIONS_AHEAD = 1  # how many actions before the one that takes it a receive is posted
-
-
-class Exchange(Enum):
-    """Activations go forward, gradients back; each is sent by one stage and received by the next."""
-
-    SEND_F = "SEND_F"
-    RECV_F = "RECV_F"
-    SEND_B = "SEND_B"
-    RECV_B = "RECV_B"
-
-    @property
-    def is_send(self) -> bool:
-        return self in (Exchange.SEND_F, Exchange.SEND_B)
+from hops.program.wiring import NONE
 
 
-class Posting(NamedTuple):
-    """A send or receive that a rank posts for one of its stages, printed `2RECV_F0` as in PyTorch's schedules."""
+class Postings(NamedTuple):
+    """The receives of a program from other ranks, in the order in which each rank posts them, rank after rank.
 
-    stage: int
-    exchange: Exchange
-    microbatch: int
+    Attributes:
+        step: the entry of the stream that the rank gets to when it posts; shape (receives,), ascending.
+        message: what is received, as in `Lowered.need`; shape (receives,).
+        early: how many entries before the one that needs it; 1 unless the peer's order asks for more, or there is no
+            entry before; shape (receives,).
+    """
 
-    def __str__(self) -> str:
-        return f"{self.stage}{self.exchange.value}{self.microbatch}"
-
-    @property
-    def partner(self) -> "Posting":
-        """What the other side posts: `1SEND_F0` of `2RECV_F0`."""
-        match self.exchange:
-            case Exchange.SEND_F:
-                return Posting(self.stage + 1, Exchange.RECV_F, self.microbatch)
-            case Exchange.RECV_F:
-                return Posting(self.stage - 1, Exchange.SEND_F, self.microbatch)
-            case Exchange.SEND_B:
-                return Posting(self.stage - 1, Exchange.RECV_B, self.microbatch)
-            case Exchange.RECV_B:
-                return Posting(self.stage + 1, Exchange.SEND_B, self.microbatch)
+    step: IntArray
+    message: IntArray
+    early: IntArray
 
 
-Entry = Action | Pair | Posting
+def postings(program: Program, low: Lowered) -> Postings:
+    """The receives of a program that has been lowered."""
+    sender_of, sent_at = _senders(program, low)
+    takers = np.flatnonzero(low.need != NONE)
+    rank_of_action = program.rank_of_action
+    takers = takers[sender_of[low.need[takers]] != rank_of_action[takers]]
+    message, receiver = low.need[takers], rank_of_action[takers]
+    needed = np.searchsorted(low.first, takers, side="right") - 1
+    wished = np.maximum(needed - 1, low.rank_first[receiver])
+    # The least of what later messages of the same pair of ranks ask for, read from the last to the first.
+    pair = receiver * program.num_ranks + sender_of[message]
+    order = np.lexsort((sent_at[message], pair))
+    apart = pair[order] * (len(low.rank) + 1)
+    step = np.empty(len(takers), dtype=np.int64)
+    step[order] = np.minimum.accumulate((apart + wished[order])[::-1])[::-1] - apart
+    posted = np.lexsort((sent_at[message], step))
+    return Postings(step[posted], message[posted], (needed - step)[posted])
 
 
-def with_postings(program: Program) -> tuple[tuple[Entry, ...], ...]:
-    """Every rank's stream with its sends and receives. Raises ProgramError where `lower` does."""
-    low = lower(program)
-    before = _receives(program, low)
-    streams = []
-    for rank in range(program.num_ranks):
-        stream: list[Entry] = []
-        for step, entry in enumerate(program.rank(rank), start=int(low.rank_first[rank])):
-            stream += before[step]
-            stream.append(entry)
-            stream += sends_of(program.shape.rank_of_stage, entry)
-        streams.append(tuple(stream))
-    return tuple(streams)
+def _senders(program: Program, low: Lowered) -> tuple[IntArray, IntArray]:
+    """The rank that sends each message, and the message's place among all that are sent; twice shape (messages,).
 
-
-def sends_of(rank_of_stage: Sequence[int], entry: Action | Pair) -> list[Posting]:
-    """What an entry of the stream sends to other ranks."""
-    found = []
-    for stage, op, microbatch in entry if isinstance(entry, Pair) else (entry,):
-        other = stage + 1 if op is Op.F else stage - 1
-        if op is not Op.W and _apart(rank_of_stage, stage, other):
-            found.append(Posting(stage, Exchange.SEND_F if op is Op.F else Exchange.SEND_B, microbatch))
-    return found
-
-
-def receive_of(rank_of_stage: Sequence[int], action: Action) -> Posting | None:
-    """What an action takes from another rank, if anything."""
-    stage, op, microbatch = action
-    other = stage - 1 if op is Op.F else stage + 1
-    if op is Op.W or not _apart(rank_of_stage, stage, other):
-        return None
-    return Posting(stage, Exchange.RECV_F if op is Op.F else Exchange.RECV_B, microbatch)
-
-
-def _apart(rank_of_stage: Sequence[int], stage: int, other: int) -> bool:
-    """Whether the other stage is there, on another rank."""
-    return 0 <= other < len(rank_of_stage) and rank_of_stage[stage] != rank_of_stage[other]
-
-
-def _receives(program: Program, low: Lowered) -> list[list[Posting]]:
-    """The receives that are posted right before every step."""
-    step_of_action = np.repeat(np.arange(len(low.rank)), np.diff(low.first))
-    needed_at = {int(key): int(step) for key, step in zip(low.need, step_of_action, strict=True) if key >= 0}
-    channels: dict[tuple[int, int], list[int]] = {}
-    for key, step in zip(low.bring.tolist(), step_of_action.tolist(), strict=True):
-        if key >= 0 and low.receiver[key] != low.rank[step]:
-            channels.setdefault((int(low.rank[step]), int(low.receiver[key])), []).append(key)
-    taker = {int(key): at for at, key in enumerate(low.need) if key >= 0}
-    placed: list[tuple[int, int, int, Posting]] = []
-    for (sender, receiver), keys in channels.items():
-        needed = np.array([needed_at[key] for key in keys])
-        due = np.minimum.accumulate(needed[::-1])[::-1]  # what is sent later may be needed first
-        slots = np.maximum(due - ACTIONS_AHEAD, low.rank_first[receiver])
-        for key, slot, step in zip(keys, slots.tolist(), due.tolist(), strict=True):
-            posting = receive_of(program.shape.rank_of_stage, program.action(taker[key]))
-            assert posting is not None, "a message between ranks is received"
-            placed.append((slot, step, sender, posting))
-    before: list[list[Posting]] = [[] for _ in low.rank]
-    for slot, _, _, posting in sorted(placed, key=lambda each: each[:3]):  # stable: a sender's order stays
-        before[slot].append(posting)
-    return before
+    The second of a pair passes its output on before the first.
+    """
+    givers = np.flatnonzero(low.bring != NONE)
+    sender, sent_at = (np.full(len(low.receiver), NONE) for _ in range(2))
+    sender[low.bring[givers]] = program.rank_of_action[givers]
+    place = np.arange(program.num_actions)
+    closes = np.flatnonzero(program.closes_pair)
+    place[closes], place[closes - 1] = closes - 1, closes
+    sent_at[low.bring[givers]] = place[givers]
+    return sender, sent_at

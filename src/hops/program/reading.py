@@ -14,5 +14,5 @@ def load_program(path: Path) -> Program:
     try:
         check(program)
     except ProgramError as error:
-        raise ProgramError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
     return program

@@ -14,8 +14,8 @@ from pathlib import Path
 import hops
 from hops.errors import RehearsalError, UsageError
 from hops.program.action import Action, Pair
-from hops.program.postings import receive_of
 from hops.program.program import Program
+from hops.program.streams import receive_of
 from hops.rehearse.job import Job
 
 WORKER = ("-m", "hops.rehearse.worker")
