@@ -51,3 +51,13 @@ def test_what_comes_too_late_is_counted_and_moves_the_clock():
     assert clock.free_ns == machine.now_ns
     clock.begin(20 * MS)
     assert (clock.late, clock.worst_ns, clock.free_ns) == (0, 0, 20 * MS)
+
+
+def test_the_host_prepares_the_next_action():
+    machine = Machine()
+    clock = DeviceClock(machine.now, machine.sleep)
+    clock.begin(0)
+    assert clock.run(0, 5 * MS, MS) == (0, 5 * MS)
+    assert (clock.free_ns, clock.next_ns) == (5 * MS, 6 * MS)
+    assert clock.run(0, 5 * MS, MS) == (6 * MS, 11 * MS)
+    assert clock.run(20 * MS, 5 * MS, MS) == (20 * MS, 25 * MS)

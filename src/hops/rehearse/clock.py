@@ -17,17 +17,22 @@ class DeviceClock:
 
     def __init__(self, now: Callable[[], int] = time.monotonic_ns, sleep: Callable[[float], None] = time.sleep) -> None:
         self._now, self._sleep = now, sleep
-        self.free_ns = 0
+        self.free_ns = 0  # when the last action ended
+        self.next_ns = 0  # when the next may begin: then the host has prepared it
         self.late = 0
         self.worst_ns = 0
 
     def begin(self, start_ns: int) -> None:
         """Start an iteration at that time; the clock is free from then on."""
-        self.free_ns, self.late, self.worst_ns = start_ns, 0, 0
+        self.free_ns = self.next_ns = start_ns
+        self.late = self.worst_ns = 0
 
-    def run(self, ready_ns: int, duration_ns: int) -> tuple[int, int]:
-        """Run an action whose input is there at `ready_ns`; gives its start and end on this clock."""
-        start = max(self.free_ns, ready_ns)
+    def run(self, ready_ns: int, duration_ns: int, host_ns: int = 0) -> tuple[int, int]:
+        """Run an action whose input is there at `ready_ns`; gives its start and end on this clock.
+
+        `host_ns`: for how long the next one cannot begin after it.
+        """
+        start = max(self.next_ns, ready_ns)
         end = start + duration_ns
         behind = self._now() - end
         if behind < 0:
@@ -36,5 +41,5 @@ class DeviceClock:
         if behind > TOLERANCE_NS:
             self.late += 1
             end += behind
-        self.free_ns = end
+        self.free_ns, self.next_ns = end, end + host_ns
         return start, end

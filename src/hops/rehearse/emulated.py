@@ -40,7 +40,8 @@ class EmulatedDevice:
     def run(self, action: str, ready_ns: int) -> None:
         """Let an action take its time."""
         self._told(len(self.ran), "runs")
-        start, end = self.clock.run(ready_ns, self.durations[action])
+        host_ns = 0 if len(self.ran) in self.job.opens_pair[self.rank] else self.job.host_ns
+        start, end = self.clock.run(ready_ns, self.durations[action], host_ns)
         self.ran.append((action, start, end))
         self._told(len(self.ran), "waits")
 
@@ -89,7 +90,7 @@ class EmulatedStage(PipelineStage):  # type: ignore[misc]
     def _posted(self, kind: str, microbatch: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
         for op in ops:
             self._buffers[kind, microbatch] = op.tensor
-            self._posted_ns[kind, microbatch] = self._clock_of_rank.clock.free_ns
+            self._posted_ns[kind, microbatch] = self._clock_of_rank.clock.next_ns
         return ops
 
     def _stamped(self, ops: list[dist.P2POp]) -> list[dist.P2POp]:

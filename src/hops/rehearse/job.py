@@ -21,6 +21,8 @@ class Job:
         rank_of_stage, num_microbatches: the placement.
         actions: every rank's actions in the program's order, such as 2F0.
         durations_ns: per iteration that was simulated, action to nanoseconds; iterations take turns.
+        opens_pair: per rank, numbers of the actions that run as one with the next.
+        host_ns: the host's time between two entries of a rank's stream.
         hop_ns: of a message between stages s and s + 1.
         links: SEND_LINKS: a message is under way from its sending on; RENDEZVOUS: from when both sides posted it.
         clean: iterations without a late action that are wanted.
@@ -36,6 +38,8 @@ class Job:
     num_microbatches: int
     actions: tuple[tuple[str, ...], ...]
     durations_ns: tuple[Mapping[str, int], ...]
+    opens_pair: tuple[tuple[int, ...], ...]
+    host_ns: int
     hop_ns: tuple[int, ...]
     links: str
     clean: int
@@ -81,7 +85,8 @@ class Job:
         data = json.loads(path.read_text(encoding="utf-8"))
         for name in ("rank_of_stage", "durations_ns", "hop_ns", "devices"):
             data[name] = tuple(data[name])
-        data["actions"] = tuple(tuple(rank) for rank in data["actions"])
+        for name in ("actions", "opens_pair"):
+            data[name] = tuple(tuple(rank) for rank in data[name])
         return cls(**data)
 
 

@@ -234,6 +234,8 @@ def _job(simulated: SimulatedRun, program: Program, folder: Path, port: int, eff
         num_microbatches=program.shape.num_microbatches,
         actions=actions_of(program),
         durations_ns=_durations(simulated.trace),
+        opens_pair=tuple(tuple(np.flatnonzero(closes[1:]).tolist()) for closes in program.split(program.closes_pair)),
+        host_ns=int(to_ns(setup.spec.pipeline.host_per_action)),
         hop_ns=tuple(int(to_ns(hop)) for hop in setup.expected.hop_s),
         links=LINKS_OF_P2P[setup.spec.pipeline.p2p],
         clean=effort.iterations,
