@@ -8,10 +8,12 @@ from hops.cli import (
     bench,
     calibrate,
     diagnose,
+    export,
     goodput,
     importing,
     listing,
     plan,
+    rehearse,
     report,
     research,
     run,
@@ -60,6 +62,8 @@ app.command("whatif")(diagnose.whatif)
 app.command("stragglers")(diagnose.stragglers)
 app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(calibrate.validate)
+app.command("export")(export.export)
+app.command("rehearse")(rehearse.rehearse)
 app.command("init")(listing.init)
 app.command("show")(listing.show)
 app.command("schema")(listing.schema)
