@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hops import __version__
 from hops.processes import cores
 from hops.sweep.plan import SweepPlan, load_sweep, sweep_from_dict
 from hops.sweep.run import run_sweep, table
@@ -86,17 +87,15 @@ def killed(points: int, jobs: int, kills: int, backend: str, seed: int) -> dict[
         file.write_text(json.dumps(sweep_of(points)), encoding="utf-8")
         command = [sys.executable, "-m", "hops", "sweep", str(file), "--quiet", "--backend", backend]
         command += ["--jobs", str(jobs)] if backend == "processes" else []
-        rng, done, before, begun = random.Random(seed), 0, [], 0.0
+        rng, done, before = random.Random(seed), 0, list[int]()
         plan = load_sweep(file)
         while done < kills:
             process = subprocess.Popen(command, start_new_session=True)
-            begun = 1.5 if backend == "processes" else 12.0  # until the first points are there, about
-            wait_s = begun * (0.5 + rng.random()) + rng.random()
-            try:
-                process.wait(wait_s)
-            except subprocess.TimeoutExpired:
-                pass
-            else:
+            known = before[-1] if before else 0
+            while process.poll() is None and _known(plan, kept) == known:  # it has to begin before it can be disturbed
+                time.sleep(0.05)
+            time.sleep(rng.random())
+            if process.poll() is not None:
                 break  # it has finished before it could be killed
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -111,8 +110,10 @@ def killed(points: int, jobs: int, kills: int, backend: str, seed: int) -> dict[
 
 
 def _known(plan: SweepPlan, kept: Path) -> int:
+    if not kept.exists():
+        return 0
     with Store(kept) as store:
-        return len(table(plan, store))
+        return len(store.keys(plan.name(__version__)))
 
 
 def _rows(found: SweepTable) -> list[Any]:

@@ -4,7 +4,7 @@ Inside the pipeline window every wait is followed to its end (see waits). Outsid
 other ranks' optimizer steps, for the host, or for what a fault hits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -92,9 +92,9 @@ def bubbles(run: Iterations) -> Bubbles:
         found = waits(run, once=True)
         messages, faults = found.messages.sum(axis=0), found.faults.sum(axis=0)
     compute, whole, inner = run.compute(), run.iteration_windows(), run.pipeline_windows()
-    after = whole.among(lambda whole, inner, busy: whole & ~inner & ~busy, inner, compute)
+    after = idle_after(whole, inner, compute)
     inside = inner.length() - inner.overlap(compute)
-    late = _faults_after(run, after)
+    late = faults_after(run, after).length()
     iteration = Idle(
         window_ns=run.window_ns,
         busy_ns=_busy_in_iterations(whole, compute),
@@ -125,14 +125,19 @@ def _busy_in_iterations(whole: Intervals, compute: Intervals) -> Ints:
     return whole.overlap(compute)
 
 
-def _faults_after(run: Iterations, idle: Intervals) -> Ints:
-    """What of the time after the pipelines, in which ranks are `idle`, is a fault's; shape (ranks,).
+def idle_after(whole: Intervals, inner: Intervals, compute: Intervals) -> Intervals:
+    """When ranks idle in an iteration, but in no pipeline window."""
+    return whole.among(lambda whole, inner, busy: whole & ~inner & ~busy, inner, compute)
+
+
+def faults_after(run: Iterations, idle: Intervals) -> Intervals:
+    """What of the time after the pipelines, in which ranks are `idle`, is a fault's.
 
     A rank that has something left to do in the iteration and is hit delays itself, and all that have nothing under
     way: they wait for it.
     """
     if not len(run.message_faults.start):
-        return np.zeros(run.num_ranks, dtype=np.int64)
+        return replace(idle, start=idle.start[:0], end=idle.end[:0])
     ends = np.zeros((run.num_iterations, run.num_ranks), dtype=np.int64)
     np.maximum.at(ends, (run.index, run.trace.rank), run.trace.end_ns)
     rank = np.tile(np.arange(run.num_ranks), run.num_iterations)
@@ -142,8 +147,7 @@ def _faults_after(run: Iterations, idle: Intervals) -> Ints:
     shift = hit.start // run.span * run.span
     anywhere = run.on_every_rank(hit.start - shift, hit.end - shift)
     under_way = run.lanes(np.isin(run.trace.stream, (Stream.COLLECTIVE, Stream.HOST)))
-    mine = idle.among(lambda idle, hit, other, busy: idle & (hit | (other & ~busy)), hit, anywhere, under_way)
-    return mine.length()
+    return idle.among(lambda idle, hit, other, busy: idle & (hit | (other & ~busy)), hit, anywhere, under_way)
 
 
 def _causes(other: Ints, imbalance: Ints, messages: Ints, faults: Ints, *, step: Ints) -> dict[BubbleCause, Ints]:

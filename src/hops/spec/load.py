@@ -22,6 +22,7 @@ from hops.spec.choices import left_open
 from hops.spec.context import Surroundings
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import HardwareSection
+from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import PipelineSection
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import OptimizerSection, OutputSection, SimulationSection, Spec, resolve
@@ -243,6 +244,7 @@ def _sections(data: dict[str, Any], folder: str) -> Sections:
         simulation=_section(SimulationSection, data.get("simulation", {}), context),
         schedule=_section(ScheduleChoice, _long_schedule(pipeline), context),
         pipeline=_section(PipelineSection, pipeline, context),
+        parallel=_section(ParallelSection, data.get("parallel", {}), context),
         hardware=_section(HardwareSection, data.get("hardware"), context),
         optimizer=_section(OptimizerSection, data.get("optimizer", {}), context),
         failure=_section(FailureSection, data.get("failure", {}), context),
