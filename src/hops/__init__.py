@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hops.spec.spec import Spec
     from hops.sweep.outcome import Outcome
     from hops.sweep.run import Progress
+    from hops.sweep.samples import Samples
     from hops.sweep.table import SweepTable
     from hops.timing.stage_costs import StageCosts
     from hops.trace.trace import Trace
@@ -68,6 +69,7 @@ _TYPES = {  # where the types that verbs take and give live; loaded when they ar
     "Program": "hops.program.program",
     "Result": "hops.search.search",
     "RunFacts": "hops.metrics.summary",
+    "Samples": "hops.sweep.samples",
     "Setup": "hops.build.setup",
     "SimulatedRun": "hops.build.run",
     "Spec": "hops.spec.spec",
@@ -91,6 +93,7 @@ __all__ = [
     "Progress",
     "Result",
     "RunFacts",
+    "Samples",
     "Setup",
     "SimulatedRun",
     "Spec",
@@ -116,6 +119,7 @@ __all__ = [
     "loads",
     "plan",
     "read_trace",
+    "sample",
     "search",
     "simulate",
     "summarize",
@@ -247,6 +251,8 @@ def summarize(run: "SimulatedRun | Imported", *, only: Sequence[str] | None = No
 def compare(spec: "Spec", schedules: Sequence[str]) -> "Compared":
     """Simulate a spec under several schedules; those that cannot run here are listed with the reason.
 
+    A schedule may bear parameters, such as `interleaved_1f1b:chunks=4`.
+
     >>> found = hops.compare(spec, ["gpipe", "1f1b", "zb_h1"])
     >>> {name: round(each.iteration_time.mean_ms) for name, each in found.summaries().items()}
     {'gpipe': 330, '1f1b': 330, 'zb_h1': 270}
@@ -283,6 +289,37 @@ def evaluate(
     from hops.sweep.work import evaluate as run_all
 
     return run_all(specs, USUAL_FIGURES if only is None else tuple(only), jobs=jobs, executor=executor)
+
+
+def sample(
+    spec: "Spec",
+    count: int,
+    *,
+    deadline: str | None = None,
+    precision: float | None = None,
+    jobs: int = 1,
+) -> "Samples":
+    """Run a spec with many seeds: how long iterations take, how surely, and how often a deadline is missed.
+
+    Args:
+        spec: whatever it draws (noise, stalls, faults) is drawn anew for every seed, from its own on.
+        count: of seeds, at least 2; one is run if nothing is drawn.
+        deadline: what an iteration may take, such as `2 s`.
+        precision: stop when the mean is known to this part of itself with 95 % confidence, such as 0.01.
+        jobs: processes; the samples are the same for any number.
+
+    >>> noisy = spec.with_({"pipeline.jitter": {"distribution": "lognormal", "mean": 1.0, "std": 0.1}})
+    >>> found = hops.sample(noisy, 50, deadline="350 ms")
+    >>> round(found.iteration_time.p50.value), round(found.iteration_time.p95.value), found.missed.value
+    (338, 343, 0.0)
+
+    Raises UsageError for numbers that make no sense.
+    """
+    from hops.sweep.samples import sample as run_many
+    from hops.units import parse_time
+
+    deadline_ms = None if deadline is None else 1e3 * parse_time(deadline)
+    return run_many(spec, count, deadline_ms=deadline_ms, precision=precision, jobs=jobs)
 
 
 def sweep(

@@ -73,7 +73,7 @@ def check_jobs(jobs: int) -> None:
 _BEFORE_THE_FORK: dict[int, Any] = {}  # what forked processes are given to begin with, by the number of its owner
 
 
-def each_sharing(
+def on_cores_sharing(
     shared: S,
     work: Callable[[S, T], R],
     tasks: Sequence[T],
@@ -81,14 +81,14 @@ def each_sharing(
     *,
     on_done: Callable[[int], None] | None = None,
 ) -> list[R]:
-    """`work(shared, task)` of each task, in the order of the tasks; see `each`.
+    """`work(shared, task)` of each task, in the order of the tasks; see `on_cores`.
 
     `shared` is not sent: processes have it from their birth. Where they cannot be forked all is done in this one.
     """
     name = id(shared)
     _BEFORE_THE_FORK[name] = shared
     try:
-        return each(_work_sharing, [(name, work, task) for task in tasks], jobs if CAN_FORK else 1, on_done=on_done)
+        return on_cores(_work_sharing, [(name, work, task) for task in tasks], jobs if CAN_FORK else 1, on_done=on_done)
     finally:
         del _BEFORE_THE_FORK[name]
 
@@ -98,7 +98,7 @@ def _work_sharing(given: tuple[int, Callable[[Any, Any], R], Any]) -> R:
     return work(_BEFORE_THE_FORK[name], task)
 
 
-def each(
+def on_cores(
     work: Callable[[T], R], tasks: Sequence[T], jobs: int, *, on_done: Callable[[int], None] | None = None
 ) -> list[R]:
     """`work` of each task, in the order of the tasks.

@@ -111,4 +111,3 @@ AllCoresOption = Annotated[
     int | None,
     typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes; default: one per core. Results are the same."),
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that work at once.")]

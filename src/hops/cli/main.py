@@ -7,6 +7,7 @@ import typer
 from hops.cli import (
     bench,
     calibrate,
+    compare,
     diagnose,
     export,
     goodput,
@@ -54,7 +55,7 @@ def _hops(
 
 
 app.command("run")(run.run)
-app.command("compare")(run.compare)
+app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("view")(report.view)

@@ -16,7 +16,7 @@ from hops.fleet.recovery_times import RecoveryTimes, recovery_times
 from hops.fleet.simulate import simulate_fleet
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines, Replanner, rebalanced
-from hops.processes import each_sharing
+from hops.processes import on_cores_sharing
 from hops.registry import made
 from hops.spec.failure import PolicyChoice, RecoverySection
 from hops.units import NS_PER_S, format_time, to_ns
@@ -47,7 +47,7 @@ class Study:
         """One training run per seed, by so many processes. `on_end` is called with how many had ended before."""
         if jobs > 1:
             self.table.spread()  # once, and not in every process
-        return tuple(each_sharing(self, Study.trajectory, range(len(self.seeds)), jobs, on_done=on_end))
+        return tuple(on_cores_sharing(self, Study.trajectory, range(len(self.seeds)), jobs, on_done=on_end))
 
     def trajectory(self, number: int) -> Trajectory:
         """The training run of one seed, by its place."""

@@ -14,7 +14,7 @@ _LARGE_IS_GOOD = ("throughput.", "mfu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class SweepColumn:
     """Values of one column.
 
     Attributes:
@@ -34,7 +34,7 @@ class Column:
         return bool(self.names)
 
 
-def column(table: SweepTable, name: str) -> Column:
+def column(table: SweepTable, name: str) -> SweepColumn:
     """A column of the rows that have figures. Raises UsageError, with the nearest name, if there is none."""
     check_column(name, (*table.keys, *table.figures))
     records = [record for record in table.records() if record["status"] == "ok"]
@@ -65,17 +65,17 @@ def short(name: str, others: Sequence[str] = ()) -> str:
     return name
 
 
-def _column(name: str, raw: Sequence[Any]) -> Column:
+def _column(name: str, raw: Sequence[Any]) -> SweepColumn:
     known = [value for value in raw if value is not None]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
         numbers = tuple(None if value is None else float(value) for value in raw)
-        return Column(name=name, title=name, values=numbers, names=())
+        return SweepColumn(name=name, title=name, values=numbers, names=())
     found = [_QUANTITY.fullmatch(value) if isinstance(value, str) else None for value in raw]
     units = {match[2] for match in found if match is not None}
     if len(units) == 1 and all(found):
         numbers = tuple(None if match is None else float(match[1]) for match in found)
-        return Column(name=name, title=f"{name} ({units.pop()})", values=numbers, names=())
+        return SweepColumn(name=name, title=f"{name} ({units.pop()})", values=numbers, names=())
     words = tuple(dict.fromkeys(label(value) for value in known))
     place: Mapping[str, int] = {word: number for number, word in enumerate(words)}
     values = tuple(None if value is None else float(place[label(value)]) for value in raw)
-    return Column(name=name, title=name, values=values, names=words)
+    return SweepColumn(name=name, title=name, values=values, names=words)

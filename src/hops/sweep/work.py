@@ -12,7 +12,7 @@ from typing import Any
 
 from hops.errors import UsageError
 from hops.metrics.figures import check_figure
-from hops.processes import WorkerPool, check_jobs, each
+from hops.processes import WorkerPool, check_jobs, on_cores
 from hops.spec.spec import Spec
 from hops.sweep.outcome import Outcome, outcome
 
@@ -197,7 +197,7 @@ def evaluate(
         return [outcome(spec, only) for spec in specs]
     batches = list(_batches(specs))
     tasks = [(pickle.dumps(batch), tuple(only)) for batch in batches]  # specs of a batch stay the same to each other
-    found = each(_outcomes, tasks, jobs) if executor is None else list(executor.map(_outcomes, tasks))
+    found = on_cores(_outcomes, tasks, jobs) if executor is None else list(executor.map(_outcomes, tasks))
     return [one for batch in found for one in batch]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hops.arrays import FloatArray
 from hops.errors import UsageError
-from hops.sweep.columns import Column, check_column, column, large_is_good
+from hops.sweep.columns import SweepColumn, check_column, column, large_is_good
 from hops.sweep.table import SweepTable
 from hops.viz.canvas import picture, picture_format
 from hops.viz.style import INK, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT
@@ -95,7 +95,7 @@ def _mean_by(cells: Sequence[tuple[Any, ...]], values: Sequence[float | None]) -
     return {cell: np.array(each) for cell, each in found.items()}
 
 
-def _lines(figure: "Figure", columns: Sequence[Column]) -> None:
+def _lines(figure: "Figure", columns: Sequence[SweepColumn]) -> None:
     x, y, *rest = columns
     groups = rest[0] if rest else None
     axes = figure.add_axes((0.09, 0.12, 0.66 if groups else 0.86, 0.72))
@@ -121,7 +121,7 @@ def _lines(figure: "Figure", columns: Sequence[Column]) -> None:
         axes.legend(title=groups.title, loc="upper left", bbox_to_anchor=(1.02, 1.02), frameon=False, fontsize=SMALL_PT)
 
 
-def _heat(figure: "Figure", columns: Sequence[Column]) -> None:
+def _heat(figure: "Figure", columns: Sequence[SweepColumn]) -> None:
     x, y, value = columns
     found = _mean_by(list(zip(x.values, y.values, strict=True)), value.values)
     across, up = (sorted({cell[place] for cell in found}) for place in (0, 1))
@@ -147,7 +147,7 @@ def _heat(figure: "Figure", columns: Sequence[Column]) -> None:
     _heading(figure, f"{value.name}", f"{points} points; cells are means; bright is {_bright(value)}")
 
 
-def _bright(value: Column) -> str:
+def _bright(value: SweepColumn) -> str:
     return "better: more" if large_is_good(value.name) else "better: less"
 
 
@@ -161,7 +161,7 @@ def _numbers(axes: "Axes", grid: FloatArray, *, good: bool) -> None:
         axes.text(column_, row, f"{grid[row, column_]:.4g}", ha="center", va="center", fontsize=SMALL_PT, color=colour)
 
 
-def _pareto(figure: "Figure", columns: Sequence[Column]) -> None:
+def _pareto(figure: "Figure", columns: Sequence[SweepColumn]) -> None:
     x, y, colour = columns
     kept = [n for n, (a, b) in enumerate(zip(x.values, y.values, strict=True)) if a is not None and b is not None]
     across, up = (np.array([each.values[n] for n in kept], dtype=np.float64) for each in (x, y))
@@ -200,11 +200,11 @@ def unbeaten(one: FloatArray, other: FloatArray) -> list[int]:
     return kept[::-1]
 
 
-def _directed(of: Column) -> str:
+def _directed(of: SweepColumn) -> str:
     return f"{of.title} ({'more' if large_is_good(of.name) else 'less'} is better)"
 
 
-def _parallel(figure: "Figure", columns: Sequence[Column]) -> None:
+def _parallel(figure: "Figure", columns: Sequence[SweepColumn]) -> None:
     rows = [row for row in zip(*(each.values for each in columns), strict=True) if None not in row]
     step = -(-len(rows) // _PARALLEL)
     table = np.array(rows[::step], dtype=np.float64)
@@ -236,14 +236,14 @@ def _parallel(figure: "Figure", columns: Sequence[Column]) -> None:
     _heading(figure, "Parallel coordinates", f"bright lines are better in {last.name}{more}")
 
 
-def _share(values: FloatArray, of: Column) -> FloatArray:
+def _share(values: FloatArray, of: SweepColumn) -> FloatArray:
     """Places from 0 to 1 along an axis; factors where the values span more than one power of ten."""
     values = np.log(values) if _is_wide(of) else values
     low, high = float(values.min()), float(values.max())
     return np.full(len(values), 0.5) if high == low else (values - low) / (high - low)
 
 
-def _marks(values: FloatArray, of: Column) -> list[tuple[float, str]]:
+def _marks(values: FloatArray, of: SweepColumn) -> list[tuple[float, str]]:
     """What is written along an axis: every name, or the ends."""
     shares = _share(values, of)
     found: Mapping[float, float] = dict(zip(shares.tolist(), values.tolist(), strict=True))
@@ -256,13 +256,13 @@ def _two_lines(name: str) -> str:
     return f"{head}.\n{tail}" if dot else name
 
 
-def _is_wide(of: Column) -> bool:
+def _is_wide(of: SweepColumn) -> bool:
     """Whether values span more than a power of ten, and are shown by factors."""
     known = [value for value in of.values if value is not None]
     return not of.is_words and min(known) > 0 and max(known) / min(known) > 10
 
 
-def _axis(axis: Any, of: Column, by_factors: bool) -> None:
+def _axis(axis: Any, of: SweepColumn, by_factors: bool) -> None:
     if of.is_words:
         axis.set_ticks(range(len(of.names)), of.names)
     elif by_factors:
@@ -271,7 +271,7 @@ def _axis(axis: Any, of: Column, by_factors: bool) -> None:
         axis.set_minor_formatter(lambda *_: "")
 
 
-def _name(of: Column | None, value: float) -> str:
+def _name(of: SweepColumn | None, value: float) -> str:
     if of is None:
         return ""
     return of.names[int(value)] if of.is_words else f"{value:.6g}"
