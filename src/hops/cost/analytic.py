@@ -215,18 +215,11 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: 
                 table[first, first + 1 :] = table[0, 1 : model.layers - first + 1]
         return table
 
-<<<<<<< HEAD
-    stages = [by_block(device, embedding=stage == 0, head=stage == last) for stage, device in enumerate(rates)]
-    return Partition.balanced_by_table(np.array(stages))
-=======
     ends = [stage % (last + 1) for stage in range(len(rates))]
-    each = [by_count(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
-    stages = np.array(each).reshape(copies, last + 1, -1).mean(axis=0)
-    layers = np.arange(model.layers + 1)
-    counts = layers[None, :] - layers[:, None]  # by first layer, layer after the last
-    found = Partition.balanced_by_table(np.where(counts > 0, stages[:, counts.clip(min=0)], np.inf))
-    return replace(found, copies=copies)
->>>>>>> main
+    each = [by_block(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
+    size = model.layers + 1
+    stages = np.array(each).reshape(copies, last + 1, size, size).mean(axis=0)
+    return replace(Partition.balanced_by_table(stages), copies=copies)
 
 
 def _seconds(work: StageWork, rates: DeviceRates) -> float:

@@ -18,7 +18,7 @@ from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
 Kind = Literal["adam", "sgd_momentum", "sgd"]
-Reduction = Literal["ring", "tree", "none"]
+Reduction = Literal["auto", "ring", "tree", "none"]
 
 
 class OptimizerSection(Section):
@@ -40,7 +40,11 @@ class OptimizerSection(Section):
         description="first and last stage share the embedding and reduce its gradients; default: the model's",
     )
     data_parallel: Count = Field(default=1, description="copies of the pipeline; as parallel.data")
-    gradient_reduction: Reduction = Field(default="ring", description="algorithm of the data-parallel reduction")
+    gradient_reduction: Reduction | None = Field(
+        default=None,
+        description="algorithm of the data-parallel reduction; auto: NCCL's choice, at measured rates; default: auto "
+        "where parallel states axes, else ring",
+    )
     reduction_interconnect: ConnectionField | None = Field(
         default=None, description="between the copies; default: as between nodes"
     )
@@ -167,6 +171,9 @@ def resolve(spec: Spec) -> Spec:
     """The same spec with the defaults of schedule, model, sequence length and optimizer filled in."""
     pipeline = _pipeline(spec.pipeline)
     optimizer = _optimizer(spec.optimizer, pipeline, spec.parallel)
+    if optimizer.gradient_reduction is None:
+        whole_job = spec.parallel.model_fields_set - {"shard"}
+        optimizer = _filled(optimizer, gradient_reduction="auto" if whole_job else "ring")
     return _filled(spec, pipeline=pipeline, optimizer=optimizer)
 
 
