@@ -105,8 +105,8 @@ class ParallelSection(Section):
             order=self.order,
         )
 
-    def shards(self) -> Shards:
-        """In how many parts a stage's work is divided."""
+    def shards(self, *, experts: bool = True) -> Shards:
+        """In how many parts a stage's work is divided, of a model with or without experts."""
         return Shards(
             tensor=self.tensor,
             sequence=self.sequence,
@@ -114,7 +114,7 @@ class ParallelSection(Section):
             context_kind=self.context_kind,
             context_inner=self.context_inner,
             expert=self.expert,
-            expert_tensor=self.expert_parts,
+            expert_tensor=self.expert_parts if experts or self.expert_tensor else 1,
         )
 
 
