@@ -8,12 +8,14 @@ from hops.build.cluster import build_cluster, interconnect, load_catalog
 from hops.build.groups import exchanges, standing_devices
 from hops.cost.exchange import Exchange
 from hops.cost.fitted import catalog_rates, fitted_rates
-from hops.cost.profile import HardwareProfile, read_profile
+from hops.cost.kernel_profile import KernelProfile, kernel_rates, read_any_profile
+from hops.cost.profile import HardwareProfile
 from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
 from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
 from hops.model.shards import StateShards
+from hops.model.transient import NO_TRANSIENTS
 from hops.model.workload import Workload
 from hops.spec.pipeline import ELEMENT_BYTES
 from hops.spec.spec import Spec
@@ -28,7 +30,8 @@ class Figures:
         cluster: all devices, hosts and links, with the catalog's numbers where the spec states none.
         devices: of every rank, which stands for the group of its pipeline position.
         exchanges: how the device of every rank exchanges with its groups.
-        profile: fitted figures; None if the spec names none.
+        profile: fitted figures of measured run folders; None if the spec names none.
+        kernels: fitted figures of kernels on devices; None if the spec names none. It names one profile at most.
         host_kinds: kind of every host that the profile knows anything of, by the host's name.
         reduction_nic: what data-parallel copies reduce over, where it is stated.
         work: what a microbatch is and how it is computed; None where stage times are stated.
@@ -41,6 +44,7 @@ class Figures:
     devices: tuple[Device, ...]
     exchanges: tuple[Exchange, ...]
     profile: HardwareProfile | None
+    kernels: KernelProfile | None
     host_kinds: Mapping[str, str]
     reduction_nic: Interconnect | None
     work: Workload | None
@@ -52,7 +56,8 @@ def resolve(spec: Spec) -> Figures:
     """Look up what a spec names. Raises CatalogError for a file that is wrong, or a device without the precision."""
     catalog = load_catalog(spec)
     cluster = build_cluster(spec, catalog)
-    profile = None if spec.hardware.profile is None else read_profile(Path(spec.hardware.profile))
+    read = _named_profile(spec)
+    profile = read if isinstance(read, HardwareProfile) else None
     between = spec.optimizer.reduction_interconnect
     nic = None if between is None else interconnect(between, catalog, Topology.NETWORK)
     work = None if spec.pipeline.model is None else workload(spec)
@@ -62,6 +67,7 @@ def resolve(spec: Spec) -> Figures:
         devices=standing_devices(spec, cluster),
         exchanges=exchanges(spec, cluster, nic),
         profile=profile,
+        kernels=read if isinstance(read, KernelProfile) else None,
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
         reduction_nic=nic,
         work=work,
@@ -83,9 +89,13 @@ def _with_exchanges(rates: tuple[DeviceRates, ...], known: Figures) -> tuple[Dev
     return tuple(found)
 
 
+def _named_profile(spec: Spec) -> HardwareProfile | KernelProfile | None:
+    return None if spec.hardware.profile is None else read_any_profile(Path(spec.hardware.profile))
+
+
 def workload(spec: Spec) -> Workload:
     """The work of a spec that has a model."""
-    pipeline = spec.pipeline
+    pipeline, profile = spec.pipeline, _named_profile(spec)
     assert pipeline.model is not None
     assert pipeline.sequence_length is not None, "loading a spec fills it in"
     model = pipeline.model.transformer(pipeline.sequence_length)
@@ -106,6 +116,7 @@ def workload(spec: Spec) -> Workload:
         optimizer=_optimizer(spec, how),
         shards=spec.parallel.shards(experts=model.experts is not None),
         states=_state_shards(spec),
+        transients=profile.transients if isinstance(profile, KernelProfile) else NO_TRANSIENTS,
     )
 
 
@@ -147,6 +158,8 @@ def rates_of(known: Figures, devices: tuple[Device, ...]) -> tuple[DeviceRates, 
 def _rates(known: Figures, kind: DeviceKind, stated_host: str | None) -> DeviceRates:
     precision, profile = known.spec.pipeline.precision, known.profile
     assert known.operations is not None, "rates are those of a model's work"
+    if known.kernels is not None:
+        return kernel_rates(kind, precision, known.operations, known.kernels)
     if profile is None or kind.name not in profile.devices:
         return catalog_rates(kind, precision, known.operations)
     host = profile.host_kind(kind.name, stated_host)

@@ -78,7 +78,16 @@ class AnalyticCosts(CostModel):
             works=tuple(stage_work(model, part, batch, how, shards) for part in parts),
             rates=tuple(rates),
             memories=tuple(
-                stage_memory(model, part, batch, how, work.optimizer, shards=shards, states=work.states)
+                stage_memory(
+                    model,
+                    part,
+                    batch,
+                    how,
+                    work.optimizer,
+                    shards=shards,
+                    states=work.states,
+                    transients=work.transients,
+                )
                 for part in parts
             ),
             steps=steps,

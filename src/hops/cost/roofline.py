@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import ceil, isfinite
 
+from hops.cost.efficiency import ROWS_OF_QUERIES, KernelFit, Product, attention_seconds, product_seconds
 from hops.cost.exchange import NO_EXCHANGE, Exchange
 from hops.errors import UsageError
 from hops.model.kernels import WEIGHT_BACKWARD, Collective, Gemm, Kernel, Pass
@@ -91,6 +92,8 @@ class DeviceRates:
         cache_bytes: the last-level cache (L2); 0 counts all traffic as memory's.
         cache_speedup: how much faster a pass over a tensor in the cache is.
         traffic: bytes moved over bytes counted.
+        kernels: what kernels reach by their shape, in place of `gemm_efficiency`, ramp and `memory_efficiency`.
+        narrow_flop_per_s: dense peaks of formats with fewer bits that the device has, by name.
         forward_layer_floor_s, backward_layer_floor_s: the host's time to dispatch one layer, whatever its size.
         dispatch_lag: how far the device runs behind its host at the least, as a part of a layer; 0 lets the smaller
             of the two hide entirely.
@@ -112,6 +115,8 @@ class DeviceRates:
     cache_bytes: float = 0.0
     cache_speedup: float = CACHE_SPEEDUP
     traffic: Traffic = field(default_factory=Traffic)
+    kernels: KernelFit | None = None
+    narrow_flop_per_s: tuple[tuple[str, float], ...] = ()
     forward_layer_floor_s: float = 0.0
     backward_layer_floor_s: float = 0.0
     dispatch_lag: float = 0.0
@@ -152,6 +157,16 @@ class DeviceRates:
         """What passes over memory attain."""
         return self.memory_bandwidth * self.memory_efficiency
 
+    def peak_of(self, format_: str) -> float:
+        """Dense FLOP/s of a number format; empty: the run's own. Raises UsageError if the device does not have it."""
+        if not format_:
+            return self.peak_flop_per_s
+        peaks = dict(self.narrow_flop_per_s)
+        if format_ not in peaks:
+            had = f"it has {', '.join(peaks)}" if peaks else "it has none of fewer bits"
+            raise UsageError(f"the device has no {format_} for quantized linear layers: {had}; choose another device")
+        return peaks[format_]
+
 
 Factor = Callable[[str], float]  # bytes moved over bytes counted of a kernel, by its name
 
@@ -167,7 +182,32 @@ def gemm_seconds(gemm: Gemm, rates: DeviceRates, factor: float = 1.0) -> float:
     Roofline: Williams et al. 2009. The ramp is Hockney's n_1/2 (Hockney 1989) as a time: at ramp x rate flops a GEMM
     reaches half of the rate.
     """
-    return max(gemm.flop / rates.flop_per_s, traffic_seconds(gemm, rates, factor)) + gemm.calls * rates.gemm_ramp_s
+    if rates.kernels is not None:
+        return gemm.calls * _launch_seconds(gemm, rates, rates.kernels, factor)
+    flop_s = gemm.flop / (rates.peak_of(gemm.format) * rates.gemm_efficiency)
+    return max(flop_s, traffic_seconds(gemm, rates, factor)) + gemm.calls * rates.gemm_ramp_s
+
+
+def _launch_seconds(gemm: Gemm, rates: DeviceRates, kernels: KernelFit, factor: float) -> float:
+    """One launch by the fit of its kind: fused attention, a group of products (experts), or products."""
+    if gemm.fused:
+        parts = {"forward": 2, "backward": 5}[gemm.fused]  # products of queries' and of values' width
+        return attention_seconds(
+            gemm.flop / gemm.calls,
+            kernels.attention,
+            blocks=gemm.batch * ceil(gemm.rows / ROWS_OF_QUERIES),
+            width=gemm.inner / parts,
+            backward=gemm.fused == "backward",
+            multiprocessors=kernels.multiprocessors,
+            peak_flop_per_s=rates.peak_flop_per_s * kernels.sustained,
+        )
+    return product_seconds(
+        Product(rows=gemm.rows, columns=gemm.columns, inner=gemm.inner, batch=gemm.batch, bytes=factor * gemm.bytes),
+        kernels.product(gemm.format, grouped=gemm.batch > 1 and gemm.working_set == 0),
+        multiprocessors=kernels.multiprocessors,
+        peak_flop_per_s=rates.peak_of(gemm.format) * kernels.sustained,
+        bytes_per_s=rates.memory_bandwidth,
+    )
 
 
 def traffic_seconds(kernel: Gemm | Pass, rates: DeviceRates, factor: float = 1.0) -> float:

@@ -91,13 +91,14 @@ class WrittenSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPeak:
-    """A dense rate for every precision, or `unsupported`, so that none is forgotten."""
+    """A dense rate for every precision, or `unsupported`, so that none is forgotten; fp4, which few have, may be left out."""
 
     fp32: Peak
     tf32: Peak
     fp16: Peak
     bf16: Peak
     fp8: Peak
+    fp4: Peak = Cited(value=None, source="")
 
     def __post_init__(self) -> None:
         if not any(getattr(self, name).value for name in PRECISIONS):

@@ -90,7 +90,7 @@ class Interconnect:
     sources: Mapping[str, Source] = field(default_factory=dict, compare=False, repr=False)
 
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,11 @@ class ParallelSection(Section):
     )
 
     @property
+    def states_axes(self) -> bool:
+        """Whether it says more than how copies that are elsewhere share what they hold."""
+        return self.data is not None or self.pipeline is not None or self.copy_devices > 1 or self.expert > 1
+
+    @property
     def copy_devices(self) -> int:
         """Devices of a pipeline position in one copy: tensor x context."""
         return self.tensor * self.context
