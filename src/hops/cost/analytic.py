@@ -30,6 +30,7 @@ class AnalyticCosts(CostModel):
         split_overhead: (I + W) / B, at least 1.
         first_stage_splits: if not, the first stage does nothing in I, and all of B in W without overhead, as PyTorch's
             pipelining does (no stage waits for a gradient from the first).
+        copies: of the model, each with a first stage.
     """
 
     works: tuple[StageWork, ...]
@@ -38,6 +39,7 @@ class AnalyticCosts(CostModel):
     steps: StepModel = NO_STEPS
     split_overhead: float = 1.0
     first_stage_splits: bool = True
+    copies: int = 1
     _seconds: tuple[dict[Op, float], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +51,7 @@ class AnalyticCosts(CostModel):
         alike: dict[tuple[int, int, bool], dict[Op, float]] = {}  # equal work on equal devices takes equal times
         seconds = []
         for stage in range(self.num_stages):
-            key = (id(self.works[stage]), id(self.rates[stage]), stage == 0)
+            key = (id(self.works[stage]), id(self.rates[stage]), self._is_first(stage))
             if key not in alike:
                 alike[key] = self._stage_seconds(stage)
             seconds.append(alike[key])
@@ -80,6 +82,7 @@ class AnalyticCosts(CostModel):
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,
+            copies=partition.copies,
         )
 
     @property
@@ -94,7 +97,7 @@ class AnalyticCosts(CostModel):
 
     def memory(self, stage: int) -> StageMemory:
         memory = self.memories[stage]
-        if stage == 0 and not self.first_stage_splits:
+        if self._is_first(stage) and not self.first_stage_splits:
             return replace(memory, kept_for_weight_bytes=memory.activation_bytes)
         return memory
 
@@ -121,10 +124,13 @@ class AnalyticCosts(CostModel):
         terms = forward_terms if op is Op.F else backward_terms
         return terms(self.works[stage], self.rates[stage])
 
+    def _is_first(self, stage: int) -> bool:
+        return stage % (self.num_stages // self.copies) == 0
+
     def _stage_seconds(self, stage: int) -> dict[Op, float]:
         work, rates = self.works[stage], self.rates[stage]
         forward, whole = sum(self.terms(stage, Op.F).values()), sum(self.terms(stage, Op.B).values())
-        if stage == 0 and not self.first_stage_splits:
+        if self._is_first(stage) and not self.first_stage_splits:
             return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
         again = whole - sum(backward_terms(without_recompute(work), rates).values()) if work.recompute.kernels else 0.0
         split = self.split_overhead * (whole - again)
@@ -141,13 +147,13 @@ def _input_share(work: StageWork, rates: DeviceRates) -> float:
     return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
 
 
-def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partition:
+def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: int = 1) -> Partition:
     """The partition whose slowest stage, in F + B, is fastest; exact, with embedding and head counted.
 
-    `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum.
-    Raises UsageError if there are more stages than layers.
+    `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum;
+    of several copies of a stage, their mean counts. Raises UsageError if there are more stages than layers.
     """
-    last, model = len(rates) - 1, work.model
+    last, model = len(rates) // copies - 1, work.model
 
     @cache
     def by_block(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
@@ -163,8 +169,11 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partitio
                 table[first, first + 1 :] = table[0, 1 : model.layers - first + 1]
         return table
 
-    stages = [by_block(device, embedding=stage == 0, head=stage == last) for stage, device in enumerate(rates)]
-    return Partition.balanced_by_table(np.array(stages))
+    ends = [stage % (last + 1) for stage in range(len(rates))]
+    each = [by_block(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
+    size = model.layers + 1
+    stages = np.array(each).reshape(copies, last + 1, size, size).mean(axis=0)
+    return replace(Partition.balanced_by_table(stages), copies=copies)
 
 
 def _seconds(work: StageWork, rates: DeviceRates) -> float:
