@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -13,6 +12,7 @@ from hops.program.shape import Shape
 from hops.spec.distributions import Time
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import ConnectionField, HardwareSection
+from hops.spec.model import filled_shape
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
 Kind = Literal["adam", "sgd_momentum", "sgd"]
@@ -158,7 +158,7 @@ def _pipeline(pipeline: PipelineSection) -> PipelineSection:
     if pipeline.model is None:
         return pipeline
     transformer = pipeline.model.transformer(pipeline.sequence_length)
-    shape = _filled(pipeline.model, **asdict(transformer))
+    shape = _filled(pipeline.model, **filled_shape(transformer))
     length = transformer.max_positions if pipeline.sequence_length is None else pipeline.sequence_length
     return _filled(pipeline, model=shape, sequence_length=length)
 
