@@ -9,6 +9,7 @@ from hops.cli import (
     calibrate,
     compare,
     diagnose,
+    explain,
     export,
     goodput,
     importing,
@@ -59,6 +60,8 @@ app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("view")(report.view)
+app.command("explain")(explain.explain)
+app.command("fit")(explain.fit)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)
