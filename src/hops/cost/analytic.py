@@ -11,9 +11,10 @@ from hops.cost.iteration_end import NO_STEPS, StepModel
 from hops.cost.roofline import DeviceRates, backward_terms, forward_terms, work_terms
 from hops.distributions import FloatArray
 from hops.errors import UsageError
+from hops.model.kernels import Collective
 from hops.model.memory import StageMemory, stage_memory
 from hops.model.partition import Partition, StageSlice
-from hops.model.workload import StageWork, Workload, check_fit, stage_work, without_recompute
+from hops.model.workload import OpWork, StageWork, Workload, check_fit, stage_work, without_recompute
 from hops.program.action import Op
 
 
@@ -22,7 +23,8 @@ class AnalyticCosts(CostModel):
     """Seconds of every stage's work on the device it is placed on. Tuples have one value per stage.
 
     B is what is modelled; I and W divide `split_overhead` x B in proportion to their work, so that with the default
-    I + W = B. What recompute adds to B is I's alone.
+    I + W = B. What recompute adds to B is I's alone. Each op has the collectives of its own kernels; what hides under W
+    where B runs as one is exposed in an I by itself.
 
     Attributes:
         works, rates, memories: what each stage does, on what, and what it holds.
@@ -76,7 +78,16 @@ class AnalyticCosts(CostModel):
             works=tuple(stage_work(model, part, batch, how, shards) for part in parts),
             rates=tuple(rates),
             memories=tuple(
-                stage_memory(model, part, batch, how, work.optimizer, shards=shards, states=work.states)
+                stage_memory(
+                    model,
+                    part,
+                    batch,
+                    how,
+                    work.optimizer,
+                    shards=shards,
+                    states=work.states,
+                    transients=work.transients,
+                )
                 for part in parts
             ),
             steps=steps,
@@ -132,11 +143,55 @@ class AnalyticCosts(CostModel):
         forward, whole = sum(self.terms(stage, Op.F).values()), sum(self.terms(stage, Op.B).values())
         if self._is_first(stage) and not self.first_stage_splits:
             return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
-        again = whole - sum(backward_terms(without_recompute(work), rates).values()) if work.recompute.kernels else 0.0
-        split = self.split_overhead * (whole - again)
-        kept = split * _input_share(work, rates)
+        plain = without_exchange(work)
+        computed = sum(backward_terms(plain, rates).values()) if plain is not work else whole
+        again = 0.0
+        if plain.recompute.kernels:
+            again = computed - sum(backward_terms(without_recompute(plain), rates).values())
+        split = self.split_overhead * (computed - again)
+        kept = split * _input_share(plain, rates)
         inputs, weights = kept + self.split_overhead * again, split - kept
-        return {Op.F: forward, Op.B: (inputs + weights) / self.split_overhead, Op.I: inputs, Op.W: weights}
+        return {
+            Op.F: forward,
+            Op.B: (inputs + weights) / self.split_overhead + (whole - computed),
+            Op.I: inputs + _exposed((work.recompute, work.input_backward), rates),
+            Op.W: weights + _exposed((work.weight_backward,), rates),
+        }
+
+
+def without_exchange(work: StageWork) -> StageWork:
+    """The computing of a stage alone; the same object where it exchanges nothing."""
+    ops = (work.forward, work.input_backward, work.weight_backward, work.recompute)
+    if not any(isinstance(kernel, Collective) for op in ops for kernel in op.kernels):
+        return work
+    return replace(
+        work,
+        forward=_computing(work.forward),
+        input_backward=_computing(work.input_backward),
+        weight_backward=_computing(work.weight_backward),
+        recompute=_computing(work.recompute),
+    )
+
+
+def _computing(work: OpWork) -> OpWork:
+    layers, ends = (
+        tuple(kernel for kernel in kernels if not isinstance(kernel, Collective))
+        for kernels in (work.layers, work.ends)
+    )
+    return replace(work, layers=layers, ends=ends)
+
+
+def _exposed(ops: tuple[OpWork, ...], rates: DeviceRates) -> float:
+    """What the collectives of an op add to its computing, if it runs by itself."""
+    computed = 0.0
+    whole = 0.0
+    for part in ("layers", "ends"):
+        kernels = [kernel for op in ops for kernel in getattr(op, part)]
+        only = [kernel for kernel in kernels if not isinstance(kernel, Collective)]
+        if len(only) < len(kernels):
+            whole += sum(work_terms(kernels, rates, rates.traffic.backward).values())
+            computed += sum(work_terms(only, rates, rates.traffic.backward).values())
+    return whole - computed
 
 
 def _input_share(work: StageWork, rates: DeviceRates) -> float:

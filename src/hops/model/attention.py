@@ -6,6 +6,7 @@ its I 8 b s^2 h. Passes over memory are counted in Megatron-LM's code (core/tran
 
 from dataclasses import replace
 from math import ceil
+from typing import Literal
 
 from hops.axes import Axis
 from hops.model import exchange
@@ -128,7 +129,7 @@ def core_forward(here: Local, layer: Layer) -> Kernels:
     """Scores Q K^T, softmax, and P V: 4 s^2 b h flops."""
     q, v = here.query_width // here.heads, here.context_width // here.heads
     if here.how.attention == "flash":
-        return _flash(here, layer, inner=q + v, tensors=2)
+        return _flash(here, layer, inner=q + v, tensors=2, fused="forward")
     return (*_score_products(here, (q, v)), _softmax_forward(here))
 
 
@@ -136,7 +137,7 @@ def core_backward(here: Local, layer: Layer) -> Kernels:
     """Gradients dV, dP, softmax, dQ, dK: 8 s^2 b h flops; flash attention computes Q K^T again on top (5 products)."""
     q, v = here.query_width // here.heads, here.context_width // here.heads
     if here.how.attention == "flash":
-        return _flash(here, layer, inner=3 * q + 2 * v, tensors=4)
+        return _flash(here, layer, inner=3 * q + 2 * v, tensors=4, fused="backward")
     return (*_score_products(here, (v, v, q, q)), _softmax_backward(here))
 
 
@@ -166,7 +167,7 @@ def _matrices(here: Local) -> int:
     return here.batch.samples * here.heads // here.shards.head_exchange
 
 
-def _flash(here: Local, layer: Layer, *, inner: int, tensors: int) -> Kernels:
+def _flash(here: Local, layer: Layer, *, inner: int, tensors: int, fused: Literal["forward", "backward"]) -> Kernels:
     """One launch that never writes the scores and skips the masked part: Dao 2023 (arXiv 2307.08691), sections 2-3.
 
     `tensors` / 2 of queries, keys, values and context each are moved: F reads three and writes one; the backward pass
@@ -181,6 +182,7 @@ def _flash(here: Local, layer: Layer, *, inner: int, tensors: int) -> Kernels:
         inner=inner,
         batch=_matrices(here),
         bytes=moved,
+        fused=fused,
     )
     return (launch,)
 

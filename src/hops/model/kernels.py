@@ -20,6 +20,7 @@ class Gemm:
         bytes: what one launch reads and writes.
         working_set: bytes of the tensor that it shares with the kernels beside it; 0: it shares none, but streams.
         format: number format of both operands where it is not the run's own: fp8 or fp4; empty: the run's own.
+        fused: direction of fused attention, whose products follow one another inside one launch; empty: it is not.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Gemm:
     bytes: int
     working_set: int = 0
     format: GemmFormat = ""
+    fused: Literal["", "forward", "backward"] = ""
 
     @classmethod
     def dense(cls, name: str, *, rows: int, columns: int, inner: int, element_bytes: int, batch: int = 1) -> "Gemm":

@@ -11,6 +11,7 @@ from hops.model.parameters import local_parameters
 from hops.model.partition import StageSlice
 from hops.model.shards import REPLICATED, WHOLE, Shards, StateShards
 from hops.model.transformer import Transformer
+from hops.model.transient import NO_TRANSIENTS, Transients, transient_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,9 @@ def stage_memory(
     *,
     shards: Shards = WHOLE,
     states: StateShards = REPLICATED,
+    transients: Transients = NO_TRANSIENTS,
 ) -> StageMemory:
-    """Memory of one device of a stage: weights, gradients, optimizer states, activations."""
+    """Memory of one device of a stage: weights, gradients, optimizer states, activations, and what is transient."""
     here, runs = Local(model=model, batch=batch, how=how, shards=shards), model.runs(part.first, part.layers)
     held = local_parameters(here, part, runs)
 
@@ -70,7 +72,7 @@ def stage_memory(
         weights_bytes=divided(states.weights, states.expert_weights, how.element_bytes),
         gradients_bytes=divided(states.gradients, states.expert_gradients, optimizer.gradient_bytes),
         optimizer_bytes=divided(states.optimizer, states.expert_optimizer, optimizer.state_bytes),
-        workspace_bytes=remade_bytes(here, runs),
+        workspace_bytes=remade_bytes(here, runs) + transient_bytes(here, part, runs, states, transients),
         activation_bytes=kept_bytes(here, part, runs),
         kept_for_weight_bytes=kept_for_weight_bytes(here, part, runs),
     )

@@ -15,6 +15,7 @@ from hops.model.parameters import local_parameters
 from hops.model.partition import Partition, StageSlice
 from hops.model.shards import REPLICATED, WHOLE, Shards, StateShards
 from hops.model.transformer import Transformer
+from hops.model.transient import NO_TRANSIENTS, Transients
 
 AGAIN = "recompute"
 
@@ -23,7 +24,8 @@ AGAIN = "recompute"
 class Workload:
     """What is trained: the model, the size of a microbatch, how both passes are computed, and what steps.
 
-    `shards`: in how many parts devices divide a stage's work; `states`: in how many replicas divide what they hold.
+    `shards`: in how many parts devices divide a stage's work; `states`: in how many replicas divide what they hold;
+    `transients`: what the framework holds besides.
     """
 
     model: Transformer
@@ -32,6 +34,7 @@ class Workload:
     optimizer: Optimizer
     shards: Shards = WHOLE
     states: StateShards = REPLICATED
+    transients: Transients = NO_TRANSIENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

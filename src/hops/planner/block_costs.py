@@ -144,7 +144,16 @@ def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
     parts = blocks.parts()
     works = tuple(stage_work(work.model, part, work.batch, work.how, work.shards) for part in parts)
     memories = tuple(
-        stage_memory(work.model, part, work.batch, work.how, work.optimizer, shards=work.shards, states=work.states)
+        stage_memory(
+            work.model,
+            part,
+            work.batch,
+            work.how,
+            work.optimizer,
+            shards=work.shards,
+            states=work.states,
+            transients=work.transients,
+        )
         for part in parts
     )
     names = ("forward", "fused", "inputs", "weights", "step", "norm")
