@@ -11,7 +11,7 @@ from hops.cost.profile import HardwareProfile
 from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
-from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
+from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, Quantization, host_operations
 from hops.model.shards import StateShards
 from hops.model.transient import NO_TRANSIENTS
 from hops.model.workload import Workload
@@ -85,6 +85,15 @@ def workload(spec: Spec) -> Workload:
         attention=pipeline.attention,
         cross_entropy=pipeline.cross_entropy,
         recompute=pipeline.recompute,
+        recompute_modules=pipeline.recompute_modules,
+        recompute_layers=pipeline.recompute_layers,
+        recompute_unit=pipeline.recompute_unit,
+        quantization=None
+        if pipeline.quantization is None
+        else Quantization(**pipeline.quantization.model_dump()),
+        expert_capacity=pipeline.expert_capacity,
+        expert_imbalance=pipeline.expert_imbalance,
+        tensor_overlap=pipeline.tensor_overlap,
         dropout=pipeline.dropout,
         fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
     )

@@ -1,12 +1,14 @@
 """The model of a spec: a transformer by name, by shape, or by name with some of the shape changed."""
 
 from dataclasses import asdict, replace
+from dataclasses import fields as dataclass_fields
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from hops.decode.quantities import Count, Flag, Name, Section, Size, problem, short_for
+from hops.decode.quantities import Count, Flag, Index, Name, Section, Size, problem, short_for
 from hops.errors import CatalogError, HopsError, UsageError
+from hops.model.kinds import Experts, LatentAttention
 from hops.model.transformer import Transformer, get_model
 
 SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name must state
@@ -18,6 +20,28 @@ def _known(name: str) -> str:
     except CatalogError as error:
         raise problem(str(error)) from None
     return name
+
+
+class LatentChoice(Section):
+    """Attention with latents (MLA)."""
+
+    query_rank: Index = Field(default=0, description="width of the queries' latent; 0: none")
+    kv_rank: Count = Field(description="width of the latent of keys and values")
+    nope_dim: Count = Field(description="width of a head's query and key without positions")
+    rope_dim: Count = Field(description="width of a head's query and key with rotary positions")
+    value_dim: Count = Field(description="width of a head's value")
+
+
+class ExpertsChoice(Section):
+    """Experts in place of the MLP."""
+
+    count: Count = Field(description="routed experts of a layer")
+    top_k: Count = Field(description="experts of a token")
+    hidden: Count = Field(description="width inside one of them")
+    shared_hidden: Index = Field(default=0, description="width of the MLP that all tokens go through besides; 0: none")
+    shared_gate: Flag = Field(default=False, description="whether that MLP's result is scaled by a gate of its own")
+    router_bias: Flag = Field(default=False, description="whether the router adds a number per expert")
+    dense_layers: tuple[Index, ...] = Field(default=(), description="numbers of the layers with an MLP instead")
 
 
 class ModelChoice(Section):
@@ -38,10 +62,27 @@ class ModelChoice(Section):
         default=None, description="longest sequence; default: the sequence_length, or 1024"
     )
     gated: Flag | None = Field(default=None, description="gated MLP (SwiGLU, three matrices); default: false")
-    positions: Literal["learned", "rotary"] | None = Field(default=None, description="default: learned")
+    positions: Literal["learned", "rotary", "alibi"] | None = Field(default=None, description="default: learned")
     norm: Literal["layer", "rms"] | None = Field(default=None, description="default: layer")
     biases: Flag | None = Field(default=None, description="whether linear layers have biases; default: true")
     tied: Flag | None = Field(default=None, description="whether the head shares the embedding table; default: true")
+    qkv_biases: Flag | None = Field(
+        default=None, description="whether queries, keys and values have biases where others have none; default: false"
+    )
+    head_norms: Flag | None = Field(
+        default=None, description="whether queries and keys are normed, head by head; default: false"
+    )
+    norms: Count | None = Field(default=None, description="norms of a layer; default: 2")
+    embedding_norm: Flag | None = Field(default=None, description="whether the embedding is normed; default: false")
+    sinks: Flag | None = Field(default=None, description="whether softmax has a learned logit per head; default: false")
+    windows: tuple[Index, ...] | None = Field(
+        default=None, description="tokens that attention sees, layer after layer, repeated; 0: all before; default: [0]"
+    )
+    latent: LatentChoice | None = Field(default=None, description="attention with latents (MLA); default: none")
+    experts: ExpertsChoice | None = Field(default=None, description="experts in place of the MLP; default: none")
+    mtp_layers: Index | None = Field(
+        default=None, description="how many of the layers, at the end, predict a token more; default: 0"
+    )
 
     @model_validator(mode="after")
     def _has_a_shape(self) -> "ModelChoice":
@@ -64,6 +105,9 @@ class ModelChoice(Section):
         Raises HopsError if the sizes contradict each other.
         """
         stated = {key: value for key, value in self.model_dump(exclude={"name"}).items() if value is not None}
+        stated |= {
+            key: kind(**stated[key]) for key, kind in (("latent", LatentAttention), ("experts", Experts)) if key in stated
+        }
         base = get_model(self.name) if self.name is not None else _plain(stated, sequence_length or 1024)
         follows = _following(base, {**asdict(base), **stated})
         return replace(base, **{**follows, **stated})
@@ -88,6 +132,15 @@ def _following(base: Transformer, new: dict[str, Any]) -> dict[str, int]:
     if base.ffn_hidden == 4 * base.hidden:
         follows["ffn_hidden"] = 4 * new["hidden"]
     return follows
+
+
+def as_fields(transformer: Transformer) -> dict[str, Any]:
+    """All fields of a model, as the section has them."""
+    fields = {each.name: getattr(transformer, each.name) for each in dataclass_fields(transformer)}
+    for key, section in (("latent", LatentChoice), ("experts", ExpertsChoice)):
+        if fields[key] is not None:
+            fields[key] = section(**asdict(fields[key]))
+    return fields
 
 
 ModelField = Annotated[ModelChoice, short_for("name", ModelChoice)]
