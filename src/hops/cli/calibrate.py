@@ -53,7 +53,9 @@ def validate(
     ],
     rows: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="After published: rows of public tables (JSON lines).", show_default=False),
+        typer.Argument(
+            metavar="[FILE]", help="After published: rows of public tables (JSON lines).", show_default=False
+        ),
     ] = None,
     profile: Annotated[
         str | None,
@@ -104,6 +106,8 @@ def validate(
     from hops.cli.recorded import megatron, profile_file
     from hops.files import atomic_write
     from hops.report.validation import PICTURE, render_validation, write_report
+    from hops.viz.html.page import write_report as write_page
+    from hops.viz.html.results import validation_page
     from hops.viz.validation import draw_validation
 
     folders = run_folders(runs)
@@ -118,6 +122,7 @@ def validate(
     if report is not None:
         write_report(found, report)
         draw_validation(found, report / PICTURE)
+        write_page(validation_page(found), report / "report.html")
     if not quiet:
         show(render_validation(found))
         for written in (json_file, report):

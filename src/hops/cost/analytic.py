@@ -79,7 +79,14 @@ class AnalyticCosts(CostModel):
             rates=tuple(rates),
             memories=tuple(
                 stage_memory(
-                    model, part, batch, how, work.optimizer, shards=shards, states=work.states, transients=work.transients
+                    model,
+                    part,
+                    batch,
+                    how,
+                    work.optimizer,
+                    shards=shards,
+                    states=work.states,
+                    transients=work.transients,
                 )
                 for part in parts
             ),

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hops.decode.document import Complaint
+from hops.errors import HopsError
 from hops.hardware.catalog import Catalog
+from hops.recent import Recent
+from hops.schedules.base import SCHEDULERS
 from hops.spec.failure import FailureSection
 from hops.spec.failure_targets import check_failure
 from hops.spec.hardware import HardwareSection, check_hardware, steady
@@ -53,6 +56,26 @@ def cross_check(sections: Sections, catalog: Catalog | None) -> Iterator[Complai
         yield from steady(sections.optimizer.reduction_interconnect, ("optimizer", "reduction_interconnect"))
     if sections.optimizer is not None and sections.pipeline is not None:
         yield from _optimizer(sections.optimizer, sections.pipeline)
+    yield from _arranged(sections, catalog)
+
+
+_FOUND: Recent[list[Complaint]] = Recent(1024)
+
+
+def _arranged(sections: Sections, catalog: Catalog | None) -> list[Complaint]:
+    """What is wrong with hardware, schedule and pipeline; the same of the same sections, unless they name files."""
+    schedule, pipeline, hardware, failure = sections.schedule, sections.pipeline, sections.hardware, sections.failure
+    if schedule is None or pipeline is None or hardware is None or failure is None or failure.plan or failure.trace:
+        return list(_arrangement(sections, catalog))
+    try:
+        maker = SCHEDULERS.get(schedule.name)
+    except HopsError:
+        return list(_arrangement(sections, catalog))
+    about = (maker, schedule, pipeline, hardware, failure, catalog)
+    return _FOUND.of(about, lambda: list(_arrangement(sections, catalog)))
+
+
+def _arrangement(sections: Sections, catalog: Catalog | None) -> Iterator[Complaint]:
     in_hardware = list(check_hardware(sections.hardware, catalog)) if sections.hardware is not None else []
     in_schedule = list(check_schedule(sections.schedule)) if sections.schedule is not None else []
     yield from in_hardware

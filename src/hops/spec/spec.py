@@ -11,6 +11,8 @@ from hops import model
 from hops.decode.quantities import Count, Flag, Index, Name, Number, Seconds, Section, Seed, problem
 from hops.hardware.mesh import Mesh
 from hops.program.shape import Shape
+from hops.recent import Recent
+from hops.schedules.base import SCHEDULERS
 from hops.spec.distributions import Time
 from hops.spec.failure import FailureSection
 from hops.spec.model import as_fields
@@ -135,7 +137,7 @@ class Spec(Section):
         What the spec left to defaults follows from the new values. A path names a key as messages do, such as
         `hardware.nodes[0].count`; a value is plain data as a file has it. Raises SpecError with every problem.
         """
-        from hops.spec.load import changed
+        from hops.spec.change import changed
 
         return changed(self, changes)
 
@@ -164,10 +166,17 @@ def _filled(section: S, **defaults: Any) -> S:
     return full
 
 
+FILLED = ("pipeline", "optimizer")  # the sections that get values when a spec is read
+_PIPELINES: Recent[PipelineSection] = Recent(1024)
+_OPTIMIZERS: Recent[OptimizerSection] = Recent(1024)
+
+
 def resolve(spec: Spec) -> Spec:
     """The same spec with the defaults of schedule, model, sequence length and optimizer filled in."""
-    pipeline = _pipeline(spec.pipeline)
-    optimizer = _optimizer(spec.optimizer, pipeline, spec.parallel)
+    written, schedule = spec.pipeline, SCHEDULERS.get(spec.pipeline.schedule.name)
+    pipeline = _PIPELINES.of((written, schedule), lambda: _pipeline(written))
+    about = (spec.optimizer, pipeline, spec.parallel)
+    optimizer = _OPTIMIZERS.of(about, lambda: _optimizer(*about))
     return _filled(spec, pipeline=pipeline, optimizer=optimizer)
 
 
