@@ -101,6 +101,12 @@ class _Planner:
                 f"hops plan: got pipeline.pair_factor {self.opened.base.pipeline.pair_factor:g}, expected 1, as plans "
                 "reckon with F + B; remove it, and simulate the plans with it by hops run"
             )
+        written = self.opened.base.parallel.model_fields_set
+        if written - {"shard"}:
+            raise UsageError(
+                f"hops plan: got parallel.{', parallel.'.join(sorted(written - {'shard'}))}, expected a pipeline of "
+                "single devices, which is all that plans arrange; write copies elsewhere as optimizer.data_parallel"
+            )
         if self.opened.base.pipeline.microbatch_work is not None:
             raise UsageError(
                 "hops plan: got pipeline.microbatch_work, expected none, as plans reckon with microbatches that are "

@@ -146,9 +146,6 @@ class PipelineSection(Section):
     expert_capacity: Positive | None = Field(
         default=None, description="rows of an expert over its fair share, padded or cut to; default: as many as come"
     )
-    tensor_overlap: Flag = Field(
-        default=False, description="whether tensor parallelism's collectives run chunk by chunk beside products"
-    )
     split_overhead: Annotated[float, Field(strict=True, ge=1, le=100)] = Field(
         default=1.0, description="(I + W) / B: what splitting the backward costs"
     )
