@@ -27,6 +27,8 @@ SCHEDULES = {
 }
 """The zero-bubble paper's 1p and 2p are its own search under the memory of 1F1B, and twice as much: H1 and H2 are its
 orders of that memory by hand, which take as long where stages are alike."""
+RACKS = {"gb200": 18, "gb300": 18}  # hosts of 4 that one NVLink domain joins
+ONE_NIC = ("v100-sxm-16", "v100-sxm-32")  # of a host, whatever it holds; hosts of newer devices have one for each
 MODULES = ("core_attn", "mlp", "moe", "moe_act", "shared_experts", "layernorm", "mla_up_proj")
 _LAYOUT_GROUP = re.compile(r"\(([^()]*)\)\*(\d+)")
 _LAYOUT_TIMES = re.compile(r"([Etm|L])\*(\d+)")
@@ -66,8 +68,15 @@ class Job:
         }
 
     def _hardware(self) -> dict[str, Any]:
-        device = {"type": self.sizes.device, "count": self.sizes.per_node}
-        return {"nodes": [{"count": self.sizes.nodes, "devices": [device]}]}
+        sizes = self.sizes
+        device = {"type": sizes.device, "count": sizes.per_node}
+        node: dict[str, Any] = {"count": sizes.nodes, "devices": [device], "nics": nics_of(sizes)}
+        found: dict[str, Any] = {"nodes": [node]}
+        if sizes.device in RACKS and sizes.nodes > 1:
+            hosts = max(each for each in range(1, RACKS[sizes.device] + 1) if sizes.nodes % each == 0)
+            if hosts > 1:
+                found["domains"] = {"hosts": hosts, "interconnect": "nvlink5"}
+        return found
 
     def _parallel(self) -> dict[str, Any]:
         row, sizes = self.row, self.sizes
@@ -104,7 +113,7 @@ class Job:
             "cross_entropy": software.cross_entropy,
             "dropout": software.dropout,
             "fused_gradient_accumulation": software.fused_accumulation,
-            "recompute": recompute_of(row),
+            "recompute": software.recompute if row.recompute is None else recompute_of(row),
         }
         return found
 
@@ -139,6 +148,11 @@ class Job:
 
     def _optimizer(self) -> dict[str, Any]:
         return {"gradient_bytes": self.software.gradient_bytes}
+
+
+def nics_of(sizes: JobSizes) -> int:
+    """NICs of a host: one for each device since the A100."""
+    return 1 if sizes.device in ONE_NIC else sizes.per_node
 
 
 def _spelled_out(layout: str) -> str:

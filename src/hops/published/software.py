@@ -41,6 +41,7 @@ class Software:
         gradient_bytes: of one gradient, in memory and in reductions.
         overlap: collectives under which computing goes on.
         sequence: whether tensor parallelism comes with sequence parallelism where the row does not say.
+        recompute: what is computed again where the row does not say.
         fused_accumulation: whether weight gradients are added inside the GEMM.
         quantized_weights: whether 8-bit weights are held in their format alone.
         compiled: whether element-wise kernels are fused by a compiler.
@@ -53,6 +54,7 @@ class Software:
     gradient_bytes: int = 4
     overlap: tuple[str, ...] = ()
     sequence: bool = False
+    recompute: Literal["none", "selective", "full"] = "none"
     fused_accumulation: bool = True
     quantized_weights: bool = False
     compiled: bool = False
@@ -70,7 +72,7 @@ _KNOWN = {
             sequence=True,
         ),
         Software(name="megatron"),
-        Software(name="megatron-deepspeed", attention="unfused", fused_accumulation=False),
+        Software(name="megatron-deepspeed", attention="unfused", recompute="full", fused_accumulation=False),
         Software(name="simumax", cross_entropy="fused", dropout=False, sequence=True),
         Software(
             name="llm-foundry",
@@ -87,7 +89,7 @@ _KNOWN = {
             sequence=True,
             fused_accumulation=False,
         ),
-        Software(name="oneflow", attention="unfused"),
+        Software(name="oneflow", attention="unfused", recompute="full"),  # DLPerf checkpoints every layer
         Software(name="zero-bubble", attention="unfused"),
     )
 }
