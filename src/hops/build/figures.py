@@ -65,7 +65,7 @@ def resolve(spec: Spec) -> Figures:
         spec=spec,
         cluster=cluster,
         devices=standing_devices(spec, cluster),
-        exchanges=exchanges(spec, cluster, nic),
+        exchanges=_as_fitted(exchanges(spec, cluster, nic), read),
         profile=profile,
         kernels=read if isinstance(read, KernelProfile) else None,
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
@@ -75,6 +75,17 @@ def resolve(spec: Spec) -> Figures:
         rates=(),
     )
     return known if work is None else replace(known, rates=_with_exchanges(rates_of(known, known.devices), known))
+
+
+def _as_fitted(
+    found: tuple[Exchange, ...], profile: HardwareProfile | KernelProfile | None
+) -> tuple[Exchange, ...]:
+    """The exchanges with the factors of a kernel profile; those alike share one object."""
+    if not isinstance(profile, KernelProfile) or not profile.collectives:
+        return found
+    factors = tuple(profile.collectives.items())
+    alike = {id(each): replace(each, factors=factors) for each in found}
+    return tuple(alike[id(each)] for each in found)
 
 
 def _with_exchanges(rates: tuple[DeviceRates, ...], known: Figures) -> tuple[DeviceRates, ...]:
@@ -123,7 +134,9 @@ def workload(spec: Spec) -> Workload:
         optimizer=_optimizer(spec, how),
         shards=spec.parallel.shards(),
         states=_state_shards(spec),
-        transients=profile.transients if isinstance(profile, KernelProfile) else NO_TRANSIENTS,
+        transients=NO_TRANSIENTS
+        if not isinstance(profile, KernelProfile)
+        else profile.transients_on(load_catalog(spec).device(spec.hardware.nodes[0].devices[0].type).name),
     )
 
 
