@@ -109,6 +109,7 @@ def workload(spec: Spec) -> Workload:
     pipeline, profile = spec.pipeline, _named_profile(spec)
     assert pipeline.model is not None
     assert pipeline.sequence_length is not None, "loading a spec fills it in"
+    model = pipeline.model.transformer(pipeline.sequence_length)
     how = Implementation(
         element_bytes=ELEMENT_BYTES[pipeline.precision],
         attention=pipeline.attention,
@@ -128,11 +129,11 @@ def workload(spec: Spec) -> Workload:
         shared_expert_overlap="expert" in spec.parallel.overlapped,
     )
     return Workload(
-        model=pipeline.model.transformer(pipeline.sequence_length),
+        model=model,
         batch=Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size),
         how=how,
         optimizer=_optimizer(spec, how),
-        shards=spec.parallel.shards(),
+        shards=spec.parallel.shards(experts=model.experts is not None),
         states=_state_shards(spec),
         transients=NO_TRANSIENTS
         if not isinstance(profile, KernelProfile)

@@ -101,11 +101,10 @@ class _Planner:
                 f"hops plan: got pipeline.pair_factor {self.opened.base.pipeline.pair_factor:g}, expected 1, as plans "
                 "reckon with F + B; remove it, and simulate the plans with it by hops run"
             )
-        written = self.opened.base.parallel.model_fields_set
-        if written - {"shard"}:
+        if self.opened.base.parallel.states_axes:
             raise UsageError(
-                f"hops plan: got parallel.{', parallel.'.join(sorted(written - {'shard'}))}, expected a pipeline of "
-                "single devices, which is all that plans arrange; write copies elsewhere as optimizer.data_parallel"
+                "hops plan: got axes in parallel, expected a pipeline of single devices, which is all that plans "
+                "arrange; write copies that are elsewhere as optimizer.data_parallel"
             )
         if self.opened.base.pipeline.microbatch_work is not None:
             raise UsageError(

@@ -11,6 +11,7 @@ from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow
 from hops.published.sizes import JobSizes, sizes_of
 from hops.published.software import Software, software_of
+from hops.spec.model import ModelChoice
 
 ZERO = ("none", "optimizer", "gradients", "parameters")
 SCHEDULES = {
@@ -178,7 +179,8 @@ def _spelled_out(layout: str) -> str:
 
 def _model(model: Transformer, sequence_length: int) -> dict[str, Any]:
     positions = max(model.max_positions, sequence_length)
-    return {key: value for key, value in asdict(replace(model, max_positions=positions)).items() if value is not None}
+    fields = asdict(replace(model, max_positions=positions))
+    return {key: value for key, value in fields.items() if value is not None and key in ModelChoice.model_fields}
 
 
 def precision_of(row: PublishedRow, *, quantized_weights: bool) -> tuple[str, dict[str, Any] | None]:

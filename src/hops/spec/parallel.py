@@ -63,6 +63,11 @@ class ParallelSection(Section):
     )
 
     @property
+    def states_axes(self) -> bool:
+        """Whether it says more than how copies that are elsewhere share what they hold."""
+        return self.data is not None or self.pipeline is not None or self.copy_devices > 1 or self.expert > 1
+
+    @property
     def copy_devices(self) -> int:
         """Devices of a pipeline position in one copy: tensor x context."""
         return self.tensor * self.context
@@ -105,8 +110,8 @@ class ParallelSection(Section):
             order=self.order,
         )
 
-    def shards(self) -> Shards:
-        """In how many parts a stage's work is divided."""
+    def shards(self, *, experts: bool = True) -> Shards:
+        """In how many parts a stage's work is divided, of a model with or without experts."""
         return Shards(
             tensor=self.tensor,
             sequence=self.sequence,
@@ -114,7 +119,7 @@ class ParallelSection(Section):
             context_kind=self.context_kind,
             context_inner=self.context_inner,
             expert=self.expert,
-            expert_tensor=self.expert_parts,
+            expert_tensor=self.expert_parts if experts or self.expert_tensor else 1,
         )
 
 

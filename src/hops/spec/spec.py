@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -15,8 +15,8 @@ from hops.recent import Recent
 from hops.schedules.base import SCHEDULERS
 from hops.spec.distributions import Time
 from hops.spec.failure import FailureSection
-from hops.spec.model import as_fields
 from hops.spec.hardware import ConnectionField, HardwareSection
+from hops.spec.model import filled_shape
 from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
@@ -191,7 +191,7 @@ def _pipeline(pipeline: PipelineSection) -> PipelineSection:
     if pipeline.model is None:
         return pipeline
     transformer = pipeline.model.transformer(pipeline.sequence_length)
-    shape = _filled(pipeline.model, **as_fields(transformer))
+    shape = _filled(pipeline.model, **filled_shape(transformer))
     length = transformer.max_positions if pipeline.sequence_length is None else pipeline.sequence_length
     return _filled(pipeline, model=shape, sequence_length=length)
 
@@ -202,12 +202,11 @@ def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection, parallel:
         changes["data_parallel"] = parallel.data
     if parallel.shard is not None:
         changes["distributed"] = parallel.shard != "none"
+    if optimizer.gradient_reduction is None:
+        changes["gradient_reduction"] = "auto" if parallel.states_axes else "ring"
     if optimizer.state_bytes is None:
         named = model.Optimizer.named(optimizer.kind, element_bytes=ELEMENT_BYTES[pipeline.precision])
         changes["state_bytes"] = named.state_bytes
-    if optimizer.gradient_reduction is None:
-        whole_job = parallel.model_fields_set - {"shard"}
-        changes["gradient_reduction"] = "auto" if whole_job else "ring"
     if optimizer.tied_embeddings is None:
         changes["tied_embeddings"] = bool(pipeline.model is not None and pipeline.model.tied)
     return _filled(optimizer, **changes)
