@@ -13,7 +13,14 @@ from hops.cost.profile import HardwareProfile
 from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
-from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, Quantization, host_operations
+from hops.model.implementation import (
+    HostOperations,
+    Implementation,
+    Microbatch,
+    Optimizer,
+    Quantization,
+    host_operations,
+)
 from hops.model.shards import StateShards
 from hops.model.transient import NO_TRANSIENTS
 from hops.model.workload import Workload
@@ -71,15 +78,15 @@ def resolve(spec: Spec) -> Figures:
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
         reduction_nic=nic,
         work=work,
-        operations=None if work is None else host_operations(work.how, fused_optimizer=spec.optimizer.fused),
+        operations=None
+        if work is None
+        else host_operations(work.how, fused_optimizer=spec.optimizer.fused, experts=work.model.experts is not None),
         rates=(),
     )
     return known if work is None else replace(known, rates=_with_exchanges(rates_of(known, known.devices), known))
 
 
-def _as_fitted(
-    found: tuple[Exchange, ...], profile: HardwareProfile | KernelProfile | None
-) -> tuple[Exchange, ...]:
+def _as_fitted(found: tuple[Exchange, ...], profile: HardwareProfile | KernelProfile | None) -> tuple[Exchange, ...]:
     """The exchanges with the factors of a kernel profile; those alike share one object."""
     if not isinstance(profile, KernelProfile) or not profile.collectives:
         return found
@@ -118,9 +125,7 @@ def workload(spec: Spec) -> Workload:
         recompute_modules=pipeline.recompute_modules,
         recompute_layers=pipeline.recompute_layers,
         recompute_unit=pipeline.recompute_unit,
-        quantization=None
-        if pipeline.quantization is None
-        else Quantization(**pipeline.quantization.model_dump()),
+        quantization=None if pipeline.quantization is None else Quantization(**pipeline.quantization.model_dump()),
         expert_capacity=pipeline.expert_capacity,
         expert_imbalance=pipeline.expert_imbalance,
         dropout=pipeline.dropout,

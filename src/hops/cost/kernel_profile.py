@@ -61,7 +61,6 @@ class KernelProfile:
     learned: Mapping[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
-
     def transients_on(self, device: str) -> Transients:
         """What the framework holds on a device of that catalog name."""
         own = self.devices[device].runtime_bytes if device in self.devices else 0

@@ -5,7 +5,6 @@ alone, per kind of device; by Gauss-Newton on the logarithms of step times, cros
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,7 +234,7 @@ def _step(slopes: Floats, r: Floats, x: Floats, parameters: Sequence[Parameter])
 def _soft(r: Floats) -> Floats:
     """Residuals whose squares grow linearly beyond SOFT."""
     scaled = (r / SOFT) ** 2
-    return np.sign(r) * SOFT * np.sqrt(2 * (np.sqrt(1 + scaled) - 1))
+    return np.asarray(np.sign(r) * SOFT * np.sqrt(2 * (np.sqrt(1 + scaled) - 1)))
 
 
 def _folds(jobs: Sequence[TimedJob]) -> list[list[int]]:

@@ -46,7 +46,8 @@ def _error(jobs: Sequence[Job], transients: Transients) -> float:
     """Median and mean of absolute errors together, so that few rows count as well."""
     predicted = _predicted(jobs, transients)
     own = _runtime(jobs, predicted)
-    runtime = np.array([own[family(job.sizes.device)] if family(job.sizes.device) in own else 0 for job in jobs]) / GIB
+    families = [family(job.sizes.device) for job in jobs]
+    runtime = np.array([own[name] if name in own else 0 for name in families]) / GIB  # noqa: SIM401
     errors = np.abs(np.log((predicted + runtime) / _measured(jobs)))
     return float(np.nanmedian(errors) + 0.5 * np.nanmean(np.minimum(errors, 0.3)))
 

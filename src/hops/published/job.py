@@ -191,7 +191,8 @@ def precision_of(row: PublishedRow, *, quantized_weights: bool) -> tuple[str, di
             recipe = row.flags.get("fp8-recipe")
             if recipe is None:
                 return name, None
-            return name, {"format": "fp8", "scaling": "block" if recipe == "blockwise" else "current"}
+            scaling = "block" if recipe == "blockwise" else "current"
+            return name, {"format": "fp8", "scaling": scaling, "quantized_weights": quantized_weights}
     if "fp4" in text:
         return "bf16", {"format": "fp4", "scaling": "block"}
     if "fp8" in text:

@@ -58,7 +58,7 @@ def jobs_by_framework(rows: Sequence[PublishedRow]) -> dict[str, list[Job]]:
             job = Job.of(row)
         except RowRefusedError:
             continue
-        found.setdefault(job.software.name, []).append(job)
+        found.setdefault(job.software.full_name, []).append(job)
     return found
 
 

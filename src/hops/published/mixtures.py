@@ -44,9 +44,7 @@ MIXTURES: dict[str, Transformer] = {
             layers=61, hidden=7168, ffn=18432, heads=128, kv_heads=128, head_dim=128, vocab=129280, positions=163840
         ),
         latent=_DEEPSEEK,
-        experts=Experts(
-            count=256, top_k=8, hidden=2048, shared_hidden=2048, router_bias=True, dense_layers=(0, 1, 2)
-        ),
+        experts=Experts(count=256, top_k=8, hidden=2048, shared_hidden=2048, router_bias=True, dense_layers=(0, 1, 2)),
     ),
     # Moonshot AI 2025 (arXiv 2502.16982)
     "moonlight-16b": Transformer(

@@ -14,12 +14,12 @@ class Foreign:
 
     Attributes:
         name: what people call it.
-        command: what reads it; FILE stands for the file.
+        fix: what to do with it; FILE stands for the file.
         looks: whether a file is one.
     """
 
     name: str
-    command: str
+    fix: str
     looks: Looks
 
 
@@ -40,27 +40,31 @@ def _text(pattern: str) -> Looks:
     return lambda _, text: found.search(text) is not None
 
 
+_BY_HAND = "no importer reads it yet; write its sizes into the sections pipeline and parallel (`hops init`)"
+_MEGATRON = "hops import megatron FILE -o spec.yaml makes a spec of it"
 KINDS = (
-    Foreign(name="a Hugging Face config", command="hops import hf FILE", looks=_keys("model_type", "architectures")),
+    Foreign(
+        name="a Hugging Face config",
+        fix="a spec takes its model from it by pipeline.model: {hf: FILE}",
+        looks=_keys("model_type", "architectures"),
+    ),
     Foreign(
         name="a DeepSpeed config",
-        command="hops import deepspeed FILE",
+        fix=_BY_HAND,
         looks=_keys("zero_optimization", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
     ),
-    Foreign(name="a model_config.yaml of Megatron-LM", command="hops import megatron FILE", looks=_keys("MODEL_ARGS")),
+    Foreign(name="a model_config.yaml of Megatron-LM", fix=_MEGATRON, looks=_keys("MODEL_ARGS")),
     Foreign(
         name="a recipe of Megatron-Bridge",
-        command="hops import bridge FILE",
+        fix=_BY_HAND,
         looks=_section("model", "tensor_model_parallel_size", "pipeline_model_parallel_size"),
     ),
     Foreign(
         name="a configuration of torchtitan",
-        command="hops import torchtitan FILE",
+        fix=_BY_HAND,
         looks=_text(r"^\[(parallelism|experimental|activation_checkpoint)\]"),
     ),
-    Foreign(
-        name="a launch script", command="hops import megatron FILE", looks=_text(r"\A#!|^\s*(exec +)?torchrun\b")
-    ),
+    Foreign(name="a launch script", fix=_MEGATRON, looks=_text(r"\A#!|^\s*(exec +)?torchrun\b")),
 )
 
 

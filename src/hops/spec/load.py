@@ -159,7 +159,7 @@ def loads(
     other = foreign(parsed.data, text)
     if other is not None:
         what = f"this looks like {other.name}, expected a spec"
-        raise SpecError(f"{name}: {what}; to make one of it: {other.command.replace('FILE', name)} -o spec.yaml")
+        raise SpecError(f"{name}: {what}; {other.fix.replace('FILE', name)}")
     document = override(parsed, overrides)
     return checked(document, folder, left_open(document))
 
