@@ -88,7 +88,7 @@ def sample(jobs: Sequence[TimedJob]) -> list[TimedJob]:
     for name in sorted(groups):
         members = groups[name]
         found += [members[place] for place in sorted({*np.linspace(0, len(members) - 1, each).astype(int).tolist()})]
-    return found
+    return found[:: max(1, len(found) // MOST)]
 
 
 def _weighed(jobs: Sequence[Job]) -> list[Job]:
