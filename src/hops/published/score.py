@@ -61,7 +61,7 @@ def _error_pct(predicted: float | None, measured: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class RowFigures:
     """Of several rows; None where none of them was measured so."""
 
     rows: int
@@ -77,13 +77,13 @@ class Figures:
     memory_max_pct: float | None
 
 
-def figures(results: Sequence[RowResult]) -> Figures:
+def figures(results: Sequence[RowResult]) -> RowFigures:
     """MAPE, median, mean and worst of errors of time; median and largest of absolute errors of memory."""
     times = np.array([each.error_pct for each in results if each.error_pct is not None])
     sizes = np.abs([each.memory_error_pct for each in results if each.memory_error_pct is not None])
     refused = sum(each.status == "refused" for each in results)
     timed, weighed = len(times) > 0, len(sizes) > 0
-    return Figures(
+    return RowFigures(
         rows=len(results),
         refused=refused,
         expressible_pct=100 * (1 - refused / len(results)) if results else 100.0,
