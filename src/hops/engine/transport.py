@@ -205,7 +205,8 @@ class Blocking(Transport):
 
     def advice(self) -> str:
         if self._fused:
-            return "with blocking messages this order cannot run; try p2p: overlapped"
+            return "with blocking messages this order cannot run; try p2p: posted or overlapped"
         return (
-            "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does) or overlapped"
+            "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does), posted (as "
+            "PyTorch does) or overlapped"
         )
