@@ -52,7 +52,7 @@ class Setup:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the spec is far outside of what its profile was fitted on, or silent about what it would reduce."""
-        return (*reduction_warnings(self.spec), *scope_warnings(self.known, self.shape))
+        return (*reduction_warnings(self.spec, self.shape), *scope_warnings(self.known, self.shape))
 
     def scheduler(self) -> Scheduler:
         """A new scheduler, not configured yet."""

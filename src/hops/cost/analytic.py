@@ -30,6 +30,7 @@ class AnalyticCosts(CostModel):
         split_overhead: (I + W) / B, at least 1.
         first_stage_splits: if not, the first stage does nothing in I, and all of B in W without overhead, as PyTorch's
             pipelining does (no stage waits for a gradient from the first).
+        copies: of the model, each with a first stage.
     """
 
     works: tuple[StageWork, ...]
@@ -38,6 +39,7 @@ class AnalyticCosts(CostModel):
     steps: StepModel = NO_STEPS
     split_overhead: float = 1.0
     first_stage_splits: bool = True
+    copies: int = 1
     _seconds: tuple[dict[Op, float], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +51,7 @@ class AnalyticCosts(CostModel):
         alike: dict[tuple[int, int, bool], dict[Op, float]] = {}  # equal work on equal devices takes equal times
         seconds = []
         for stage in range(self.num_stages):
-            key = (id(self.works[stage]), id(self.rates[stage]), stage == 0)
+            key = (id(self.works[stage]), id(self.rates[stage]), self._is_first(stage))
             if key not in alike:
                 alike[key] = self._stage_seconds(stage)
             seconds.append(alike[key])
@@ -78,6 +80,7 @@ class AnalyticCosts(CostModel):
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,
+            copies=partition.copies,
         )
 
     @property
@@ -92,7 +95,7 @@ class AnalyticCosts(CostModel):
 
     def memory(self, stage: int) -> StageMemory:
         memory = self.memories[stage]
-        if stage == 0 and not self.first_stage_splits:
+        if self._is_first(stage) and not self.first_stage_splits:
             return replace(memory, kept_for_weight_bytes=memory.activation_bytes)
         return memory
 
@@ -119,10 +122,13 @@ class AnalyticCosts(CostModel):
         terms = forward_terms if op is Op.F else backward_terms
         return terms(self.works[stage], self.rates[stage])
 
+    def _is_first(self, stage: int) -> bool:
+        return stage % (self.num_stages // self.copies) == 0
+
     def _stage_seconds(self, stage: int) -> dict[Op, float]:
         work, rates = self.works[stage], self.rates[stage]
         forward, whole = sum(self.terms(stage, Op.F).values()), sum(self.terms(stage, Op.B).values())
-        if stage == 0 and not self.first_stage_splits:
+        if self._is_first(stage) and not self.first_stage_splits:
             return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
         again = whole - sum(backward_terms(without_recompute(work), rates).values()) if work.recompute.kernels else 0.0
         split = self.split_overhead * (whole - again)
@@ -139,13 +145,13 @@ def _input_share(work: StageWork, rates: DeviceRates) -> float:
     return inputs / (inputs + weights) if inputs + weights > 0 else 0.5
 
 
-def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partition:
+def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: int = 1) -> Partition:
     """The partition whose slowest stage, in F + B, is fastest; exact, with embedding and head counted.
 
-    `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum.
-    Raises UsageError if there are more stages than layers.
+    `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum;
+    of several copies of a stage, their mean counts. Raises UsageError if there are more stages than layers.
     """
-    last, model = len(rates) - 1, work.model
+    last, model = len(rates) // copies - 1, work.model
 
     @cache
     def by_count(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
@@ -153,10 +159,13 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates]) -> Partitio
         parts = [StageSlice(layers=count, embedding=embedding, head=head) for count in range(model.layers + 1)]
         return np.array([_seconds(stage_work(model, part, work.batch, work.how), device) for part in parts])
 
-    stages = [by_count(device, embedding=stage == 0, head=stage == last) for stage, device in enumerate(rates)]
+    ends = [stage % (last + 1) for stage in range(len(rates))]
+    each = [by_count(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
+    stages = np.array(each).reshape(copies, last + 1, -1).mean(axis=0)
     layers = np.arange(model.layers + 1)
     counts = layers[None, :] - layers[:, None]  # by first layer, layer after the last
-    return Partition.balanced_by_table(np.where(counts > 0, np.array(stages)[:, counts.clip(min=0)], np.inf))
+    found = Partition.balanced_by_table(np.where(counts > 0, stages[:, counts.clip(min=0)], np.inf))
+    return replace(found, copies=copies)
 
 
 def _seconds(work: StageWork, rates: DeviceRates) -> float:

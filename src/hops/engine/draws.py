@@ -64,8 +64,8 @@ def draw_delays(number: int, shape: Shape, network: Network, seed: int) -> Ints:
 
 def receiver(shape: Shape, stage: int, op: Op) -> int | None:
     """The rank that needs the output of an op; None: nobody does."""
-    other = stage + 1 if op is Op.F else stage - 1
-    return shape.rank_of_stage[other] if op.sends and 0 <= other < shape.num_stages else None
+    other = shape.after(stage) if op is Op.F else shape.before(stage)
+    return shape.rank_of_stage[other] if op.sends and other is not None else None
 
 
 def _draw_routes(number: int, routes: Mapping[tuple[int, Op], Route], count: int, seed: int) -> Ints:

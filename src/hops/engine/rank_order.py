@@ -188,7 +188,8 @@ class RankView:
     @property
     def num_final(self) -> int:
         """Backwards that end a microbatch (B or W) in a whole iteration."""
-        return len(self._stages) * self._wiring.shape.num_microbatches
+        shape = self._wiring.shape
+        return len(self._stages) * shape.num_microbatches // shape.copies
 
     def begin(self, iteration: Iteration) -> None:
         """Enter an iteration; count what has arrived for it already."""

@@ -79,6 +79,7 @@ from hops.program.lowering import Lowered
 from hops.program.postings import postings
 from hops.program.program import Program
 from hops.program.shape import Shape
+from hops.program.wiring import neighbours
 from hops.units import NS_PER_S
 
 Links = tuple[int, ...]
@@ -203,11 +204,11 @@ def ends_of(shape: Shape) -> tuple[Ints, Ints, Ints]:
     owner = fixed(of_stage[stage])
 
     def other(neighbour: Ints) -> Ints:
-        there = (op != Op.W) & (neighbour >= 0) & (neighbour < len(of_stage))
+        there = (op != Op.W) & (neighbour != NONE)
         rank = of_stage[np.where(there, neighbour, 0)]
         return np.where(there & (rank != owner), rank, NONE)
 
-    return owner, fixed(other(stage - step)), fixed(other(stage + step))
+    return owner, fixed(other(neighbours(shape, stage, -step))), fixed(other(neighbours(shape, stage, step)))
 
 
 def _routes(owner: Ints, target: Ints, network: Network) -> list[Links]:

@@ -54,7 +54,8 @@ def mfu(run: Iterations) -> float | None:
 
 def microbatch_latencies_ns(run: Iterations) -> NDArray[np.int64]:
     """Latency of every microbatch of every iteration, in order; those without a backward are left out."""
-    rows = run.trace.where(is_action(run.trace) & (run.trace.stage == 0))
+    first = run.trace.stage % run.trace.meta.shape.stages_per_copy == 0
+    rows = run.trace.where(is_action(run.trace) & first)
     key = rows.iteration.astype(np.int64) * (int(rows.microbatch.max(initial=0)) + 1) + rows.microbatch
     keys, index = np.unique(key, return_inverse=True)
     forward = rows.op == Op.F

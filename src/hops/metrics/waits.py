@@ -23,6 +23,7 @@ from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import ComputeRows, Iterations, is_action
 from hops.program.action import Op
+from hops.program.wiring import neighbours
 from hops.trace.trace import Trace
 
 
@@ -176,7 +177,7 @@ def _inputs(run: Iterations, compute: ComputeRows, idle_from: Ints) -> tuple[Int
 def _sends(rows: Trace) -> NDArray[np.bool_]:
     """Which actions send to a stage on another rank."""
     rank_of_stage = np.asarray(rows.meta.rank_of_stage)
-    target = rows.stage + np.where(rows.op == Op.F, 1, -1)
-    inside = (target >= 0) & (target < len(rank_of_stage)) & (rows.op <= Op.I)
+    target = neighbours(rows.meta.shape, rows.stage.astype(np.int64), np.where(rows.op == Op.F, 1, -1))
+    inside = (target >= 0) & (rows.op <= Op.I)
     elsewhere: NDArray[np.bool_] = rank_of_stage[np.where(inside, target, 0)] != rows.rank
     return inside & elsewhere

@@ -27,9 +27,14 @@ class Partition:
     """Layers per stage, in the order of the model.
 
     A stage may have none: the first then has the embedding alone, the last the head, and others only pass messages on.
+
+    Attributes:
+        layers: per stage of the model.
+        copies: how often each of these stages is there; see `hops.program.shape.Shape`.
     """
 
     layers: tuple[int, ...]
+    copies: int = 1
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -40,7 +45,8 @@ class Partition:
 
     @property
     def num_stages(self) -> int:
-        return len(self.layers)
+        """Of all copies."""
+        return len(self.layers) * self.copies
 
     @property
     def num_layers(self) -> int:
@@ -48,12 +54,15 @@ class Partition:
 
     def slice(self, stage: int) -> StageSlice:
         """What the stage holds."""
-        return StageSlice(layers=self.layers[stage], embedding=stage == 0, head=stage == self.num_stages - 1)
+        of_model = stage % len(self.layers)
+        last = len(self.layers) - 1
+        return StageSlice(layers=self.layers[of_model], embedding=of_model == 0, head=of_model == last)
 
     def layer_range(self, stage: int) -> range:
         """Numbers of the stage's layers, counted along the model from 0."""
-        first = sum(self.layers[:stage])
-        return range(first, first + self.layers[stage])
+        of_model = stage % len(self.layers)
+        first = sum(self.layers[:of_model])
+        return range(first, first + self.layers[of_model])
 
     @classmethod
     def even(cls, num_layers: int, num_stages: int) -> "Partition":

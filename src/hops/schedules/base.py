@@ -1,9 +1,10 @@
 """The plug-in interface of schedules: two methods, `configure` before the run, `next_actions` during it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
+from hops.errors import UsageError
 from hops.program.action import Action, Pair
 from hops.program.policy import PlacedPolicy, View
 from hops.program.program import Program
@@ -21,6 +22,15 @@ class Scheduler(ABC):
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         """The placement it needs. Raises UsageError if it cannot arrange these numbers."""
         return Shape.loop(num_ranks, num_microbatches=num_microbatches)
+
+    @classmethod
+    def parameters_for(cls, placement: Shape) -> Iterator[Mapping[str, Any]]:  # noqa: ARG003 (members look)
+        """The parameters with which it might have this placement; `shape` says whether it has.
+
+        By default none but its defaults. A schedule of chunks takes their number from the placement, and offers what
+        else is worth a try.
+        """
+        yield {}
 
     @abstractmethod
     def configure(self, profile: StageCosts) -> None:
@@ -69,3 +79,22 @@ class StaticScheduler(Scheduler):
 
 
 SCHEDULERS: Registry[Scheduler] = Registry(family="schedule", group="hops.schedules")
+
+
+def variants(name: str, placement: Shape) -> Iterator[tuple[str, Scheduler]]:
+    """A schedule, in every form that has this placement, and what to call it: by its name and what it states."""
+    family = SCHEDULERS.get(name)
+    for parameters in family.parameters_for(placement):
+        scheduler = family(**parameters)
+        try:
+            shape = scheduler.shape(placement.num_ranks, placement.num_microbatches)
+        except UsageError:
+            continue
+        if shape == placement:
+            stated = ", ".join(f"{key}: {value}" for key, value in parameters.items() if key != "chunks")
+            yield f"{name} {{{stated}}}" if stated else name, scheduler
+
+
+def chunks_of(placement: Shape) -> int:
+    """Stages per rank where all ranks have as many."""
+    return placement.num_stages // placement.num_ranks

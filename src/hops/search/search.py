@@ -10,7 +10,7 @@ import numpy as np
 from hops.arrays import IntArray
 from hops.bounds.lower_bound import Bound, least_arrays, lower_bound, tails_of
 from hops.compiled import available
-from hops.errors import ProgramError
+from hops.errors import ProgramError, UsageError
 from hops.program.action import Op
 from hops.program.program import Program
 from hops.program.shape import Shape
@@ -127,8 +127,13 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
             Closed-form starts are tried in any case.
         seed: of the random choices, >= 0.
 
-    Raises DoesNotFitError if one microbatch does not fit.
+    Raises DoesNotFitError if one microbatch does not fit; UsageError for several copies of the model.
     """
+    if costs.shape.copies > 1:
+        raise UsageError(
+            f"the search arranges one copy of the model, but got {costs.shape.copies}; search a V of two stages per "
+            "rank instead, which needs half of the weights"
+        )
     arrays = cost_arrays(costs)
     bound = lower_bound(costs)
     makespans, best = judge(costs, incumbents)

@@ -218,8 +218,8 @@ def _precision(pipeline: PipelineSection, hardware: HardwareSection, catalog: Ca
 
 
 def _stages(pipeline: PipelineSection, shape: Shape) -> Iterator[Complaint]:
-    stages = f"{shape.num_stages} (one per stage; {shape.num_ranks} ranks)"
-    if isinstance(pipeline.partition, tuple) and len(pipeline.partition) != shape.num_stages:
+    stages = f"{shape.stages_per_copy} (one per stage; {shape.num_ranks} ranks)"
+    if isinstance(pipeline.partition, tuple) and len(pipeline.partition) != shape.stages_per_copy:
         what = f"got {len(pipeline.partition)} entries, expected {stages}"
         yield Complaint(path=("pipeline", "partition"), what=what)
     if pipeline.stage_times is not None:
@@ -234,9 +234,9 @@ def _stages(pipeline: PipelineSection, shape: Shape) -> Iterator[Complaint]:
 def _lengths(times: StageTimes, shape: Shape, stages: str) -> Iterator[Complaint]:
     for key in StageTimes.model_fields:
         value = getattr(times, key)
-        if isinstance(value, tuple) and len(value) != shape.num_stages:
+        if isinstance(value, tuple) and len(value) != shape.stages_per_copy:
             fix = "add entries, or name fewer devices in hardware.placement"
-            if len(value) > shape.num_stages:
+            if len(value) > shape.stages_per_copy:
                 fix = "remove entries, or add devices to hardware.nodes"
             what = f"got {len(value)} entries, expected {stages}; {fix}"
             yield Complaint(path=("pipeline", "stage_times", key), what=what)
@@ -250,6 +250,7 @@ def _layers(pipeline: PipelineSection, shape: Shape) -> Iterator[Complaint]:
         if total != layers:
             what = f"got {total} layers in all, expected the {layers} of the model"
             yield Complaint(path=("pipeline", "partition"), what=what)
-    elif layers < shape.num_stages:
-        what = f"got {layers} layers for {shape.num_stages} stages, expected at least one layer each; use fewer devices"
+    elif layers < shape.stages_per_copy:
+        stages = f"{shape.stages_per_copy} stages"
+        what = f"got {layers} layers for {stages}, expected at least one layer each; use fewer devices"
         yield Complaint(path=("pipeline", "model"), what=what)

@@ -188,6 +188,7 @@ def cost_arrays(costs: StageCosts) -> CostArrays:
             table[:, [Op.B, Op.I]] += late[:, None]
             late[:] = 0
     limits = [UNLIMITED if limit is None else min(limit, UNLIMITED) for limit in costs.budget_bytes]
+    assert costs.shape.copies == 1, "kernels know one way through the stages"
     owners = costs.shape.rank_of_stage
     return CostArrays(
         size=costs.shape.num_microbatches,

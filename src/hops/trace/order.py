@@ -7,7 +7,7 @@ from hops.arrays import distinct
 from hops.errors import TraceError
 from hops.program.action import Op
 from hops.program.program import Program
-from hops.program.shape import Shape
+from hops.program.wiring import neighbours
 from hops.trace.trace import Stream, Trace
 
 
@@ -29,7 +29,7 @@ def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program
         raise TraceError(f"the trace has no compute actions of {wanted}; {known}")
     chosen = numbers[0] if iteration is None else iteration
     rows = trace.where(is_action & (trace.iteration == chosen))
-    shape = Shape(num_microbatches=trace.meta.num_microbatches, rank_of_stage=trace.meta.rank_of_stage)
+    shape = trace.meta.shape
     order = np.argsort(rows.rank, kind="stable")
     rank, stage, op, microbatch = (
         column[order].astype(np.int64) for column in (rows.rank, rows.stage, rows.op, rows.microbatch)
@@ -70,10 +70,10 @@ def producer_rows(trace: Trace) -> NDArray[np.int64]:
     """
     lookup = _Lookup(trace)
     direction = np.where(trace.op == Op.F, FORWARD, BACKWARD)
-    producer_stage = np.where(trace.op == Op.F, trace.stage - 1, trace.stage + 1)
+    producer_stage = neighbours(trace.meta.shape, trace.stage.astype(np.int64), np.where(trace.op == Op.F, -1, 1))
     producer_stage = np.where(trace.stream == Stream.MESSAGE, trace.stage, producer_stage)
     takes = (trace.op <= Op.I) & np.isin(trace.stream, (Stream.COMPUTE, Stream.MESSAGE))
-    takes &= (producer_stage >= 0) & (producer_stage < trace.meta.num_stages) & (trace.microbatch >= 0)
+    takes &= (producer_stage >= 0) & (trace.microbatch >= 0)
     rows = np.full(len(trace), -1, dtype=np.int64)
     rows[takes] = lookup.rows[lookup.keys(trace, producer_stage, direction)[takes]]
     return rows
