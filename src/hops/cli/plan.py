@@ -34,7 +34,10 @@ def plan(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Write a spec per plan, plans.json and pictures into this folder."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Write a spec and its exports per plan, plans.json, pictures and a report into this folder.",
         ),
     ] = None,
     *,
@@ -98,11 +101,13 @@ def stages(*, visible: bool) -> Iterator["Callable[[str, int, int], None] | None
 
 
 def write(report: "PlanReport", folder: Path) -> list[Path]:
-    """A spec per plan, all figures as JSON, the Pareto plot and the best plan's timeline; returns the paths."""
+    """A spec per plan, all figures as JSON, Pareto plot, the best plan's timeline and a report; returns the paths."""
     import json
 
     from hops.files import atomic_write
     from hops.spec.text import dump
+    from hops.viz.html.page import write_report
+    from hops.viz.html.results import plan_page
     from hops.viz.plan import draw_pareto
     from hops.viz.timeline import draw_timeline
 
@@ -114,7 +119,7 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
                 f"# Plan {number} by {report.objective}: {1e3 * each.seconds:.3f} ms an iteration in `hops run`.\n"
             )
             out.write(dump(each.spec))
-        paths.append(path)
+        paths += [path, *_exported(each, folder / f"plan-{number}")]
     with atomic_write(folder / "plans.json") as out:
         out.write(json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n")
     best = report.plans[0]
@@ -122,7 +127,33 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
     labelled = [(str(number), each) for number, each in enumerate(report.plans, start=1)]
     points = [_point(label, each) for label, each in (*labelled, *(("", each) for each in report.others))]
     draw_pareto(points, folder / "pareto.png", unit="tokens")
-    return [*paths, folder / "plans.json", folder / "timeline.png", folder / "pareto.png"]
+    write_report(plan_page(report), folder / "report.html")
+    return [*paths, *(folder / name for name in ("plans.json", "timeline.png", "pareto.png", "report.html"))]
+
+
+def _exported(plan: "Plan", folder: Path) -> list[Path]:
+    """What `hops export` writes for every runtime that can run the plan: a folder each, and why the others cannot."""
+    from hops.errors import UsageError
+    from hops.exporters import EXPORTERS, launchable
+    from hops.exporters.base import Exported, write
+
+    paths, refused = [], []
+    try:
+        ready = launchable(plan.spec, folder.name)
+    except UsageError as error:
+        return write(Exported(files={"not-exported.txt": f"{error}\n"}), folder)
+    for name in EXPORTERS.names():
+        try:
+            exported = EXPORTERS.get(name)().export(ready)
+        except UsageError as error:
+            refused.append(f"{name}: {error}")
+            continue
+        notes = {"notes.txt": "".join(f"{note}\n" for note in exported.notes)} if exported.notes else {}
+        write(Exported(files={**exported.files, **notes}), folder / name)
+        paths.append(folder / name)
+    if refused:
+        write(Exported(files={"not-exported.txt": "\n".join(refused) + "\n"}), folder)
+    return paths
 
 
 def _point(label: str, plan: "Plan") -> "PlanPoint":

@@ -18,6 +18,7 @@ from hops.program.lowering import Lowered, lower, lower_complete
 from hops.program.policy import PlacedPolicy
 from hops.program.program import Program
 from hops.program.wiring import wire
+from hops.recent import Recent
 from hops.trace.trace import Trace
 
 
@@ -63,6 +64,11 @@ def run_policy_until_stop(
     return _of_policy(order, costs, network, settings).run_until_stop()
 
 
+SHARED_ACTIONS = 20_000  # of larger programs nothing is kept for the next run
+_LOWERED: Recent[Lowered] = Recent(64)
+_COUPLES: Recent[Program | None] = Recent(64)
+
+
 class EngineProgram(NamedTuple):
     """A program, the same with what stands between two calls as entries, and the settings of that."""
 
@@ -74,15 +80,22 @@ class EngineProgram(NamedTuple):
     def of(cls, program: Program, costs: CostModel, settings: RunSettings) -> "EngineProgram":
         stages = program.shape.num_stages
         assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
-        if settings.p2p is P2P.BLOCKING_FUSED and stages > program.num_ranks:
-            couples = with_calls(program)
+        if settings.p2p not in {P2P.BLOCKING_FUSED, P2P.CALLS}:
+            return cls(program, program, settings)
+        if stages > program.num_ranks:
+            couples = _COUPLES.of((program,), lambda: with_calls(program), keep=lambda _: _is_shared(program))
             if couples is not None:
                 return cls(program, couples, replace(settings, p2p=P2P.CALLS))
-        return cls(program, program, settings)
+        return cls(program, program, replace(settings, p2p=P2P.BLOCKING_FUSED))
 
     def lowered(self) -> Lowered:
         """What runs, checked."""
-        return lower(self.program) if self.couples is self.program else lower_complete(self.couples)
+        make = lower if self.couples is self.program else lower_complete
+        return _LOWERED.of((self.couples,), lambda: make(self.couples), keep=lambda _: _is_shared(self.program))
+
+
+def _is_shared(program: Program) -> bool:
+    return program.num_actions <= SHARED_ACTIONS
 
 
 def _compiled(

@@ -38,7 +38,9 @@ class Transport(ABC):
             return Posted(run)
         if mode in {P2P.OVERLAPPED, P2P.POSTED}:
             return Overlapped(run)
-        return Calls(run) if mode is P2P.CALLS else Blocking(run, fused=mode is P2P.BLOCKING_FUSED)
+        if mode is P2P.CALLS and not run.order.is_policy:
+            return Calls(run)
+        return Blocking(run, fused=mode is not P2P.BLOCKING)
 
     @abstractmethod
     def emit(self, iteration: Iteration, action: Action, key: int) -> None:
