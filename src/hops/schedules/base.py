@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from hops.errors import UsageError
 from hops.program.action import Action
@@ -18,6 +18,9 @@ class Scheduler(ABC):
 
     The default placement is one stage per rank; a schedule with chunks overrides `shape`.
     """
+
+    needs: ClassVar[str] = ""
+    """What `shape` asks of p ranks and m microbatches, in words, where it asks anything; for `hops list schedules`."""
 
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         """The placement it needs. Raises UsageError if it cannot arrange these numbers."""

@@ -24,6 +24,8 @@ OPENS = 1 << 40  # added to a forward that is paired with the action after it
 class DualPipeV(StaticScheduler):
     """Needs at least 2 p microbatches; a rank keeps at most 2 p + 1 activations of its stages."""
 
+    needs = "m at least 2 p"
+
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         if num_microbatches < 2 * num_ranks:
             raise UsageError(
