@@ -14,6 +14,7 @@ from hops.cost.iteration_end import StepModel, optimizer_steps
 from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
 from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
+from hops.cost.uneven import uneven
 from hops.distributions import Constant, Distribution
 from hops.hardware.devices import Interconnect
 from hops.hardware.network import RareDelay
@@ -21,6 +22,7 @@ from hops.model.memory import StageMemory
 from hops.model.partition import Partition
 from hops.model.workload import Workload, stage_parameters
 from hops.program.shape import Shape
+from hops.spec.distributions import Form
 from hops.spec.pipeline import StageTimes, per_stage
 from hops.spec.spec import Spec
 
@@ -28,8 +30,10 @@ from hops.spec.spec import Spec
 def build_costs(known: Figures, shape: Shape) -> CostModel:
     """Costs of every stage on the device of its rank, with the spec's jitter."""
     times, jitter = known.spec.pipeline.stage_times, known.spec.pipeline.jitter
-    costs = _analytic(known, shape) if times is None else _stated(known, times, shape)
-    return costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
+    work = known.spec.pipeline.microbatch_work
+    costs: CostModel = _analytic(known, shape) if times is None else _stated(known, times, shape)
+    costs = costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
+    return uneven(costs, work.build() if isinstance(work, Form) else work)
 
 
 def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:

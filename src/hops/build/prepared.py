@@ -28,10 +28,14 @@ GIB = 1 << 30
 
 def check_fit(setup: Setup, program: Program) -> None:
     """Raises DoesNotFitError naming every rank whose weights, states and peak activations exceed its device."""
-    peaks = memory_peaks(program, setup.expected)
+    peaks = [memory_peaks(program, setup.expected)]
+    if setup.facts.microbatch_work:  # as it is drawn, in the iteration where the rank needs most
+        works = (replace(setup.expected, microbatch_work=work) for work in setup.facts.microbatch_work)
+        peaks = [memory_peaks(program, costs) for costs in works]
     lines = []
     for rank, capacity in enumerate(setup.facts.memory_bytes):
-        line = _overflow(setup, rank, capacity, peaks.activation_bytes[rank], peaks.in_flight[rank])
+        most = max(each.activation_bytes[rank] for each in peaks)
+        line = _overflow(setup, rank, capacity, most, peaks[0].in_flight[rank])
         if line:
             lines.append(line)
     if lines:
@@ -45,10 +49,11 @@ def check_fit(setup: Setup, program: Program) -> None:
 
 def check_weights_fit(setup: Setup) -> None:
     """The same for a policy, of which only this is known before it runs: one microbatch must fit on every rank."""
+    largest = max((max(work) for work in setup.facts.microbatch_work), default=1.0)
     ones = []
     for rank in range(setup.shape.num_ranks):
         activations = [setup.facts.stage_memory[stage].activation_bytes for stage in setup.shape.stages_of(rank)]
-        line = _overflow(setup, rank, setup.facts.memory_bytes[rank], max(activations), 1)
+        line = _overflow(setup, rank, setup.facts.memory_bytes[rank], round(largest * max(activations)), 1)
         ones += [line] if line else []
     if ones:
         raise DoesNotFitError("the plan does not fit into memory\n" + "\n".join(ones))

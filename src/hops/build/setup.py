@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from hops.build.costs import build_costs
 from hops.build.expected import expected
 from hops.build.faults import build_faults
@@ -17,8 +19,10 @@ from hops.hardware.network import Network
 from hops.metrics.summary import RunFacts
 from hops.program.shape import Shape
 from hops.schedules.base import Scheduler
+from hops.spec.distributions import ConstantForm
 from hops.spec.spec import Spec
 from hops.timing.stage_costs import StageCosts
+from hops.units import to_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -74,10 +78,7 @@ def build(spec: Spec) -> Setup:
     known = resolve(spec)
     costs = build_costs(known, shape)
     network = build_network(known, shape, costs)
-    p2p = P2P(spec.pipeline.p2p)
-    profile = expected(
-        shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED, pair_factor=spec.pipeline.pair_factor
-    )
+    profile = expected(shape, costs, network, known.devices, pipeline=spec.pipeline)
     check_length(spec, profile)
     return Setup(
         known=known,
@@ -88,7 +89,8 @@ def build(spec: Spec) -> Setup:
         settings=RunSettings(
             iterations=spec.simulation.iterations,
             seed=spec.simulation.seed,
-            p2p=p2p,
+            p2p=P2P(spec.pipeline.p2p),
+            host_per_action_ns=int(to_ns(np.array(spec.pipeline.host_per_action))),
             pair_factor=spec.pipeline.pair_factor,
             engine=Engine(spec.simulation.engine),
             schedule=spec.pipeline.schedule.name,
@@ -113,8 +115,20 @@ def _facts(known: Figures, shape: Shape, costs: CostModel) -> RunFacts:
         else work.model.model_flop(sequence_length=work.batch.sequence_length, samples=work.batch.samples),
         peak_flop_per_s=tuple(rates.peak_flop_per_s for rates in known.rates),
         stage_memory=tuple(costs.memory(stage) for stage in range(shape.num_stages)),
+        microbatch_work=_work(spec, costs),
+        host_per_action_ns=int(to_ns(np.array(spec.pipeline.host_per_action))),
         memory_bytes=tuple(device.kind.memory_bytes for device in known.devices),
     )
+
+
+def _work(spec: Spec, costs: CostModel) -> tuple[tuple[float, ...], ...]:
+    """The work of every microbatch: a row per iteration, one row for all, or () where all are 1."""
+    stated, simulation = spec.pipeline.microbatch_work, spec.simulation
+    if stated is None:
+        return ()
+    rows = 1 if isinstance(stated, tuple | ConstantForm) else simulation.iterations
+    count = spec.pipeline.microbatches
+    return tuple(tuple(costs.work(number, count, simulation.seed).tolist()) for number in range(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

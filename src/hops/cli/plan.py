@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import JsonOption, Lines, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
     from hops.planner.result import Plan, PlanReport
@@ -80,8 +80,11 @@ def stages(*, visible: bool) -> Iterator["Callable[[str, int, int], None] | None
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    if not (visible and console.is_terminal):
+    if not visible:
         yield None
+        return
+    if not console.is_terminal:
+        yield Lines()
         return
     with Progress(console=console, transient=True) as bar:
         tasks: dict[str, object] = {}

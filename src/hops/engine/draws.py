@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hops.cost.base import CostModel
 from hops.distributions import generators
 from hops.hardware.network import Network, Route
-from hops.program.action import NUM_OPS, Op
+from hops.program.action import ACTION_OPS, NUM_OPS, Op
 from hops.program.shape import Shape
 from hops.units import to_ns
 
@@ -25,6 +25,21 @@ def draw_durations(number: int, shape: Shape, costs: CostModel, seed: int) -> In
     if drawn.strides[-1] == 0:  # the same for every microbatch
         drawn = drawn[..., :1]
     return to_ns(drawn).reshape(shape.num_stages * NUM_OPS, -1)
+
+
+def draw_sizes(number: int, shape: Shape, costs: CostModel, seed: int) -> Ints:
+    """Bytes of the message that each action sends: shape as of durations; 0 where nothing is sent."""
+    work = costs.work(number, shape.num_microbatches, seed)
+    sizes: Ints = np.rint(message_sizes(costs).reshape(-1, 1) * work).astype(np.int64)
+    return sizes
+
+
+def message_sizes(costs: CostModel) -> Ints:
+    """Bytes that each stage sends after each op for a microbatch of work 1: shape (stages, 4)."""
+    sends = [op for op in ACTION_OPS if op.sends]
+    none = [0] * (NUM_OPS - len(sends))  # the ops that send come first
+    sizes = [[costs.message_bytes(stage, op) for op in sends] + none for stage in range(costs.num_stages)]
+    return np.array(sizes, dtype=np.int64).reshape(-1, NUM_OPS)
 
 
 def draw_delays(number: int, shape: Shape, network: Network, seed: int) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.engine.draws import draw_delays, draw_durations, draw_end
+from hops.engine.draws import draw_delays, draw_durations, draw_end, draw_sizes
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
     ALL_UP,
@@ -47,13 +47,16 @@ from hops.engine.records import (
     OWNER,
     PAIR,
     POSITION,
+    POST_AT,
+    POSTS_HIGH,
+    POSTS_LOW,
     RANK_BREAKS,
     RANK_RETURNS,
     ROUTE_HIGH,
     ROUTE_LOW,
     SHARED_LOW,
     SINGLE,
-    SIZE,
+    SIZE_BY_ACTION,
     STANDS_AT,
     TARGET,
     TASK,
@@ -68,12 +71,12 @@ from hops.engine.records import (
     Tables,
     Windows,
 )  # fmt: skip
-from hops.engine.rows import message_sizes
 from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
 from hops.program.action import NUM_OPS, Op
 from hops.program.lowering import Lowered
+from hops.program.postings import postings
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.program.wiring import neighbours
@@ -104,11 +107,13 @@ class Inputs(NamedTuple):
 
     Attributes:
         actions: as in `Tables`, all that is kept of the lowered program: a trace leaves little room beside it.
+        posts: as in `Tables`.
         num_messages: that the lowered program numbers.
     """
 
     program: Program
     actions: Shorts
+    posts: Shorts
     num_messages: int
     costs: CostModel
     network: Network
@@ -118,12 +123,13 @@ class Inputs(NamedTuple):
     def of(cls, program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings) -> "Inputs":
         """Of a program, lowered."""
         _, feeder, target = ends_of(program.shape)
-        return cls(program, _actions(program, low, feeder, target), len(low.receiver), costs, network, settings)
+        actions, posts = _actions(program, low, feeder, target), _posts(program, low, settings)
+        return cls(program, actions, posts, len(low.receiver), costs, network, settings)
 
 
 def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:
     """What does not change during the run."""
-    program, actions, _, costs, network, settings = inputs
+    program, actions, posts, _, _, network, settings = inputs
     shape = program.shape
     owner, feeder, target = ends_of(shape)
     routes = _routes(owner, target, network)
@@ -136,28 +142,41 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
     of_rank = np.zeros((shape.num_ranks + 1, END_HIGH + 1), dtype=np.int64)
     of_rank[:, FIRST], of_rank[:-1, BEHIND_LAST] = program.first, program.first[1:]
+    posted = np.searchsorted(posts[POST_AT], program.first)
+    of_rank[:, POSTS_LOW], of_rank[:-1, POSTS_HIGH] = posted, posted[1:]
     of_rank[:, END_LOW:] = ranges[2 * kinds :]
     of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
     of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
-    of_kind[:, SIZE] = message_sizes(costs).reshape(-1)
     of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
     return Tables(
         actions=actions,
         kinds=fixed(of_kind),
         crossed=crossed,
         of_rank=fixed(of_rank),
+        posts=posts,
         full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
         most_hops=max(1, *map(len, shared)),
         tied_first=tied[0],
         tied_last=tied[1],
         paired=len(actions) > PAIR,
-        blocking=settings.p2p is not P2P.OVERLAPPED,
+        blocking=settings.p2p in {P2P.BLOCKING, P2P.BLOCKING_FUSED},
         fused=fused,
         all_directions=fused and shape.num_stages > shape.num_ranks,
+        posted=settings.p2p is P2P.POSTED,
+        rest_ns=settings.host_per_action_ns,
         iterations=settings.iterations,
         until_stop=until_stop,
         timeout_ns=NONE if timeout is None else timeout,
     )
+
+
+def _posts(program: Program, low: Lowered, settings: RunSettings) -> Shorts:
+    table = np.empty((2, 0), dtype=np.int32)
+    if settings.p2p is P2P.POSTED:
+        posted = postings(program, low)
+        table = np.array([low.first[posted.step], posted.message], dtype=np.int32)
+    table.setflags(write=False)
+    return table
 
 
 def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
@@ -257,9 +276,9 @@ class Draws:
         shape = inputs.program.shape
         self._tables, self._shape, self._costs, self._network = tables, shape, inputs.costs, inputs.network
         self._seed, self._slots = inputs.settings.seed, min(2, inputs.settings.iterations)
-        self._duration = self._delay = np.zeros((self._slots, 0), dtype=np.int64)
+        self._duration = self._delay = self._size = np.zeros((self._slots, 0), dtype=np.int64)
         self._ends = np.zeros((2, 2, shape.num_ranks), dtype=np.int64)
-        self._once = np.zeros((2, 5), dtype=np.int64)
+        self._once = np.zeros((2, 6), dtype=np.int64)
 
     def draw(self, number: int) -> Drawn:
         """Draw an iteration; what its slot held is over."""
@@ -268,11 +287,14 @@ class Draws:
         delays = draw_delays(*given, self._network, self._seed)
         self._duration = self._put(self._duration, slot, durations)
         self._delay = self._put(self._delay, slot, delays)
+        sizes = draw_sizes(*given, self._costs, self._seed)
+        self._size = self._put(self._size, slot, sizes)
         end = draw_end(*given, self._costs, self._seed)
         self._ends[slot, GRAD_NS], self._ends[slot, OPTIMIZER_NS] = end.grad, end.optimizer
-        self._once[slot] = (end.tied, end.host, end.synchronized, durations.shape[1] > 1, delays.shape[1] > 1)
-        assert (DURATION_BY_ACTION, DELAY_BY_ACTION) == (3, 4), "the order of `once`"
-        return Drawn(self._duration, self._delay, self._ends, self._once)
+        by_action = (grid.shape[1] > 1 for grid in (durations, delays, sizes))
+        self._once[slot] = (end.tied, end.host, end.synchronized, *by_action)
+        assert (DURATION_BY_ACTION, DELAY_BY_ACTION, SIZE_BY_ACTION) == (3, 4, 5), "the order of `once`"
+        return Drawn(self._duration, self._delay, self._size, self._ends, self._once)
 
     def _put(self, into: Ints, slot: int, grid: Ints) -> Ints:
         """Values by kind if microbatches are alike, else by action."""
@@ -291,6 +313,7 @@ class Draws:
 
 def empty_state(tables: Tables, num_messages: int, num_transfers: int) -> State:
     """The state at time 0: every rank about to decide on its first iteration, no transfer under way."""
+    is_posted = tables.blocking or tables.posted
     num_ranks, num_links = len(tables.of_rank) - 1, len(tables.full)
     clock = np.zeros(NUM_CLOCK, dtype=np.int64)
     clock[ALL_UP] = 1
@@ -311,7 +334,7 @@ def empty_state(tables: Tables, num_messages: int, num_transfers: int) -> State:
         hops=np.full((num_transfers * tables.most_hops, 2), NONE),
         links=links,
         rates=tables.full.copy(),
-        messages=np.zeros((4 if tables.blocking else min(2, tables.iterations), num_messages), dtype=np.int8),
+        messages=np.zeros((4 if is_posted else min(2, tables.iterations), num_messages), dtype=np.int8),
         meeting=meeting,
     )
 

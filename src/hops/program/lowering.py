@@ -12,7 +12,7 @@ import numpy as np
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.errors import ProgramError
+from hops.errors import DeadlockError, ProgramError
 from hops.program.action import Action, Op
 from hops.program.check import check_complete, rank_and_index
 from hops.program.program import Program
@@ -55,7 +55,7 @@ def load_program(path: Path) -> Program:
     try:
         check(program)
     except ProgramError as error:
-        raise ProgramError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
     return program
 
 
@@ -157,7 +157,7 @@ def order_steps(
         position[rank] = here
 
 
-def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> ProgramError:
+def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> DeadlockError:
     """The message tells which action each stuck rank waits at, and for what.
 
     Args:
@@ -173,7 +173,7 @@ def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> Pr
     named = list(stuck.items())[:WAITING_RANKS_NAMED]
     waits = [_waits(program, rank, index, int(waits_for[rank])) for rank, index in named]
     more = [f"  and {len(stuck) - len(waits)} more ranks"] if len(stuck) > len(waits) else []
-    return ProgramError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
+    return DeadlockError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
 
 
 def _waits(program: Program, rank: int, index: int, key: int) -> str:

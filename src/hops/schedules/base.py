@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hops.errors import UsageError
-from hops.program.action import Action
+from hops.program.action import Action, Pair
 from hops.program.policy import PlacedPolicy, View
 from hops.program.program import Program
 from hops.program.shape import Shape
@@ -45,25 +45,29 @@ class Scheduler(ABC):
         return PlacedPolicy(shape=expected.shape, policy=self)
 
     @abstractmethod
-    def next_actions(self, view: View) -> Sequence[Action]:
+    def next_actions(self, view: View) -> Sequence[Action | Pair]:
         """What the idle rank `view.rank` shall run next, in that order.
 
-        The rank runs them one after the other, waiting for the inputs of each. Empty: nothing now; the rank is asked
-        again when something arrives for it.
+        The rank runs them one after the other, waiting for the inputs of each; a pair, a forward and then a backward,
+        runs as one. Empty: nothing now; the rank is asked again when something arrives for it.
         """
 
 
 class StaticScheduler(Scheduler):
     """A schedule whose order is fixed before the run: builds a program in `configure`."""
 
+    tells_microbatches_apart: ClassVar[bool] = False  # whether `build` looks at the work of each microbatch
     _program: Program | None = None
 
     @abstractmethod
     def build(self, profile: StageCosts) -> Program:
-        """The program for this profile."""
+        """The program for this profile.
+
+        Microbatches are alike in it (the mean in time, the largest in memory) unless the class tells them apart.
+        """
 
     def configure(self, profile: StageCosts) -> None:
-        self._program = self.build(profile)
+        self._program = self.build(profile if self.tells_microbatches_apart else profile.alike())
 
     @property
     def program(self) -> Program:
@@ -71,10 +75,10 @@ class StaticScheduler(Scheduler):
         assert self._program is not None, "configure comes before program"
         return self._program
 
-    def next_actions(self, view: View) -> Sequence[Action]:
+    def next_actions(self, view: View) -> Sequence[Action | Pair]:
         """The rank's whole list, at its first question in an iteration."""
-        actions = self.program.actions(view.rank)
-        return () if view.done(actions[0]) else actions
+        first = self.program.actions(view.rank)[0]
+        return () if view.done(first) else tuple(self.program.rank(view.rank))
 
 
 SCHEDULERS: Registry[Scheduler] = Registry(family="schedule", group="hops.schedules")

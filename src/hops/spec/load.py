@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from hops.decode.decode import read_text, report, without_echoes
+from hops.decode.decode import read_input, read_text, report, without_echoes
 from hops.decode.document import Complaint, Document, Path, Position, dotted, parse
 from hops.decode.messages import complaints, is_tag
 from hops.decode.quantities import Section
@@ -140,13 +140,13 @@ def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Spec:
     """Read a spec file.
 
     Args:
-        path: the YAML file. Files that it names are looked for in its folder.
+        path: the YAML file; `-` reads standard input. Files that it names are looked for in its folder.
         overrides: changes such as `pipeline.microbatches=16`, applied in order.
 
     Raises SpecError with every problem of the file, one a line: `file:line:column: path.to.key: what`.
     """
-    file = File(path)
-    return loads(_read(file), name=str(file), overrides=overrides, folder=file.parent)
+    text, name, folder = _source(path)
+    return loads(text, name=name, overrides=overrides, folder=folder)
 
 
 def loads(
@@ -201,6 +201,14 @@ def read_document(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
 
 def _read(file: File) -> str:
     return read_text(file, error=SpecError, expected="a YAML file", fix=_nearby)
+
+
+def _source(path: str | os.PathLike[str]) -> tuple[str, str, File]:
+    """Text, name for messages, and folder of a spec."""
+    if str(path) == "-":
+        return read_input(error=SpecError, expected="a YAML file"), "<stdin>", File()
+    file = File(path)
+    return _read(file), str(file), file.parent
 
 
 def _nearby(file: File) -> str:

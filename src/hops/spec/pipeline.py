@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hops.decode.document import Complaint
-from hops.decode.quantities import Bytes, Count, Flag, Index, Section, Size, problem
+from hops.decode.quantities import Bytes, Count, Flag, Index, Positive, Seconds, Section, Size, problem
 from hops.errors import CatalogError, HopsError
 from hops.hardware.catalog import Catalog
 from hops.program.shape import Shape
@@ -20,7 +20,7 @@ Precision = Literal["bf16", "fp16", "fp32"]
 ELEMENT_BYTES: dict[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}  # of a weight or activation
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["unfused", "flash"]
-PeerToPeer = Literal["overlapped", "blocking", "blocking_fused"]
+PeerToPeer = Literal["overlapped", "posted", "blocking", "blocking_fused"]
 
 
 def _one_or_each(value: object) -> str:
@@ -29,6 +29,10 @@ def _one_or_each(value: object) -> str:
 
 Times = Annotated[
     Annotated[Time, Tag("<one>")] | Annotated[tuple[Time, ...], Tag("<each>")],
+    Discriminator(_one_or_each),
+]
+Work = Annotated[
+    Annotated[Factors, Tag("<one>")] | Annotated[tuple[Positive, ...], Tag("<each>")],
     Discriminator(_one_or_each),
 ]
 StageBytes = Annotated[
@@ -122,7 +126,21 @@ class PipelineSection(Section):
     pair_factor: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=1.0, description="time of a pair F&B that runs as one (dualpipe_v) over F + B: what overlapping saves"
     )
-    p2p: PeerToPeer = Field(default="overlapped", description="whether messages keep both ranks busy")
+    p2p: PeerToPeer = Field(
+        default="overlapped",
+        description="when messages start and whom they keep busy: overlapped at once, nobody; posted once sent and "
+        "received for, nobody; blocking, blocking_fused (Megatron-LM without overlap): both ranks",
+    )
+    host_per_action: Seconds = Field(
+        default=0.0,
+        json_schema_extra={"default": "0 s"},
+        description="the host's time between two actions of a rank (a pair is one)",
+    )
+    microbatch_work: Work | None = Field(
+        default=None,
+        description="work of each microbatch, the same on all stages: factors on its times, messages and activations, "
+        "a list with one per microbatch or one distribution",
+    )
     jitter: Factors | None = Field(default=None, description="random factor on the time of every action")
 
     @model_validator(mode="after")
@@ -145,12 +163,21 @@ def check_pipeline(
 ) -> Iterator[Complaint]:
     """What the schedule, the devices and the model make of the numbers. `hardware` None: it is not sound."""
     yield from _sequence(pipeline)
+    yield from _work(pipeline)
     if hardware is None:
         return
     if catalog is not None and pipeline.model is not None:
         yield from _precision(pipeline, hardware, catalog)
     if schedule_is_sound:
         yield from _arrangement(pipeline, len(hardware.ranks()))
+
+
+def _work(pipeline: PipelineSection) -> Iterator[Complaint]:
+    work, count = pipeline.microbatch_work, pipeline.microbatches
+    if isinstance(work, tuple) and len(work) != count:
+        fix = f"{'add' if len(work) < count else 'remove'} entries, or state a distribution"
+        what = f"got {len(work)} entries, expected {count}, one per microbatch; {fix}"
+        yield Complaint(path=("pipeline", "microbatch_work"), what=what)
 
 
 def _arrangement(pipeline: PipelineSection, ranks: int) -> Iterator[Complaint]:

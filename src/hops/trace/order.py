@@ -1,13 +1,11 @@
 """The order of compute actions in a trace as a program, whoever decided it: a policy, or a real run."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hops.arrays import distinct
 from hops.errors import TraceError
-from hops.program.action import NUM_OPS, Op
+from hops.program.action import Op
 from hops.program.program import Program
 from hops.program.wiring import neighbours
 from hops.trace.trace import Stream, Trace
@@ -59,19 +57,6 @@ def paired_rows(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     together = (np.diff(trace.rank[rows]) == 0) & (np.diff(trace.iteration[rows]) == 0)
     opens = together & paired[:-1] & paired[1:] & forward[:-1] & ~forward[1:]
     return rows[:-1][opens], rows[1:][opens]
-
-
-def with_pairs(trace: Trace, program: Program) -> Trace:
-    """The trace of a program, whose pairs bear their own rank as peer."""
-    closes = np.flatnonzero(program.closes_pair)
-    if not len(closes):
-        return trace
-    paired = np.concatenate([closes, closes - 1])
-    size = program.shape.num_microbatches
-    keys = program.kind[paired] * size + program.microbatch[paired]
-    kind = trace.stage.astype(np.int64) * NUM_OPS + trace.op
-    mine = (trace.stream == Stream.COMPUTE) & (trace.op <= Op.W) & np.isin(kind * size + trace.microbatch, keys)
-    return replace(trace, peer=np.where(mine, trace.rank, trace.peer).astype(trace.peer.dtype))
 
 
 FORWARD, BACKWARD = 0, 1  # the two directions in which data travels along the stages
