@@ -128,11 +128,6 @@ def _dense_tflops(row: Row) -> str:
     return "-"
 
 
-def _yaml(value: object) -> str:
-    """A default as one writes it into a spec."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
     from hops.cli.console import show, show_json
     from hops.report.tables import plain_table

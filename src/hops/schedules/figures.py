@@ -32,7 +32,7 @@ def figures(name: str, num_ranks: int, num_microbatches: int) -> ScheduleFigures
     """The figures, or why there are none: it refuses these numbers, or has no program before the run."""
     scheduler = SCHEDULERS.get(name)()
     if not isinstance(scheduler, StaticScheduler):
-        return "decides during the run"
+        return "it decides during the run"
     try:
         shape = scheduler.shape(num_ranks, num_microbatches)
     except UsageError as error:
