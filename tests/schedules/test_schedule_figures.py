@@ -1,5 +1,7 @@
 """What `hops list schedules` says of each schedule, against published values and against the schedules themselves."""
 
+from pathlib import Path
+
 import pytest
 
 from hops.errors import UsageError
@@ -70,3 +72,14 @@ def test_a_fault_of_a_plug_in_is_its_row_s_and_no_other_s(monkeypatch):
     rows = {row["name"]: row for row in schedule_rows(2, 2)}
     assert rows["faulty"]["no_figures"] == "ZeroDivisionError: integer division or modulo by zero"
     assert rows["1f1b"]["no_figures"] is None
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "schedules.md"
+
+
+def test_the_reference_page_has_every_schedule_and_its_latencies():
+    rows = [line.split("|") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert sorted(row[1].strip(" `") for row in rows) == sorted(SCHEDULERS.names())
+    stated = {row[1].strip(" `"): row[4].strip() for row in rows if len(row) == 7}
+    for name, latencies in stated.items():
+        assert str(figures(name, 4, 8).messages) in latencies.split(" to "), name
