@@ -12,6 +12,7 @@ from hops.cli import (
     importing,
     listing,
     plan,
+    report,
     research,
     run,
     schedule,
@@ -51,6 +52,8 @@ def _hops(
 
 app.command("run")(run.run)
 app.command("compare")(run.compare)
+app.command("report")(report.report)
+app.command("view")(report.view)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)
