@@ -21,6 +21,7 @@ def in_flight_caps():
         "zb_v": lambda shape, rank: 2 * shape.num_ranks,
         "v_half": lambda shape, rank: None,  # it promises bytes
         "v_min": lambda shape, rank: None,
+        "v_auto": lambda shape, rank: None,
         "v_1f1b": lambda shape, rank: 2 * shape.num_ranks,
         "dualpipe": lambda shape, rank: shape.num_ranks + 1,
         "chimera": lambda shape, rank: shape.num_ranks,
@@ -82,6 +83,12 @@ class TestVHalf(suite("v_half")): ...
 
 
 class TestVMin(suite("v_min")): ...
+
+
+class TestVAuto(suite("v_auto")): ...
+
+
+class TestVAutoWithLeastMemory(suite("v_auto", max_activations=1)): ...
 
 
 class TestV1F1B(suite("v_1f1b")): ...

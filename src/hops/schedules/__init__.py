@@ -12,6 +12,7 @@ from hops.schedules.interleaved_zb import InterleavedZeroBubble
 from hops.schedules.looped_bfs import LoopedBFS
 from hops.schedules.plain import FromFile, GPipe, OneFOneB
 from hops.schedules.v_1f1b import V1F1B
+from hops.schedules.v_auto import VAuto
 from hops.schedules.zb_h import ZBH1, ZBH2
 from hops.schedules.zb_or_1f1b import ZBOr1F1B
 from hops.schedules.zb_v import ZBV, VHalf, VMin
@@ -39,6 +40,7 @@ __all__ = [
     "OneFOneB",
     "Scheduler",
     "StaticScheduler",
+    "VAuto",
     "VHalf",
     "VMin",
     "View",
