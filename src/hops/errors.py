@@ -58,6 +58,12 @@ class JobFailedError(HopsError):
     exit_code = 1
 
 
+class RehearsalError(HopsError):
+    """A rehearsal did not come to its end: the message says which rank failed, and what each waited for."""
+
+    exit_code = 1
+
+
 class ResearchError(HopsError):
     """The loop cannot go on: the folder, the data, git or a command is not as it must be."""
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from hops.calibrate.fit_kernels import fit_kernels
 from hops.calibrate.kernel_rows import (
     BestProduct,

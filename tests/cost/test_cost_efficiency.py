@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from hops.cost.efficiency import (
     LARGEST_TILE,
     AttentionFit,

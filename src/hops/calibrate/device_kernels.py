@@ -71,9 +71,7 @@ def device_kernels(
     }, tuple(errors)
 
 
-def _own(
-    device: KnownDevice, fit: KernelFit, kernels: Sequence[MeasuredKernel], owner: KnownDevice
-) -> KernelFit:
+def _own(device: KnownDevice, fit: KernelFit, kernels: Sequence[MeasuredKernel], owner: KnownDevice) -> KernelFit:
     best = {each.precision: each.share_of_peak for each in of_kind(kernels, BestProduct, device.best)}
     usual = {each.precision: each.share_of_peak for each in of_kind(kernels, BestProduct, owner.best)}
     ratio = best["bf16"] / usual["bf16"] if "bf16" in best and "bf16" in usual else 1.0

@@ -53,7 +53,9 @@ def validate(
     ],
     rows: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="After published: rows of public tables (JSON lines).", show_default=False),
+        typer.Argument(
+            metavar="[FILE]", help="After published: rows of public tables (JSON lines).", show_default=False
+        ),
     ] = None,
     profile: Annotated[
         str | None,

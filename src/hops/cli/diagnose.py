@@ -29,7 +29,8 @@ def stragglers(
         typer.Option("--warmup", metavar="N", min=0, help="Leading iterations left out; default: found in the trace."),
     ] = None,
     format_name: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="megatron, kineto, csv or hops; default: guessed.")
+        str,
+        typer.Option("--format", metavar="NAME", help="megatron, kineto, hops_tracing, csv or hops; default: guessed."),
     ] = "",
     *,
     lenient: Annotated[

@@ -8,10 +8,13 @@ from hops.cli import (
     bench,
     calibrate,
     diagnose,
+    explain,
+    export,
     goodput,
     importing,
     listing,
     plan,
+    rehearse,
     report,
     research,
     run,
@@ -54,12 +57,16 @@ app.command("run")(run.run)
 app.command("compare")(run.compare)
 app.command("report")(report.report)
 app.command("view")(report.view)
+app.command("explain")(explain.explain)
+app.command("fit")(explain.fit)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)
 app.command("stragglers")(diagnose.stragglers)
 app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(calibrate.validate)
+app.command("export")(export.export)
+app.command("rehearse")(rehearse.rehearse)
 app.command("init")(listing.init)
 app.command("show")(listing.show)
 app.command("schema")(listing.schema)

@@ -145,7 +145,7 @@ def check(
 ) -> None:
     """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
     from hops.cli.console import show_json
-    from hops.program.lowering import load_program
+    from hops.program.reading import load_program
     from hops.timing.longest_path import evaluate
     from hops.timing.stage_costs import StageCosts
 
@@ -173,7 +173,7 @@ def check(
 def named_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":
     """The program of a named schedule with uniform times, or of a file."""
     from hops.errors import UsageError
-    from hops.program.lowering import load_program
+    from hops.program.reading import load_program
     from hops.schedules.base import StaticScheduler
     from hops.spec.schedule import ScheduleChoice
     from hops.timing.stage_costs import StageCosts

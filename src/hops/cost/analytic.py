@@ -79,7 +79,14 @@ class AnalyticCosts(CostModel):
             rates=tuple(rates),
             memories=tuple(
                 stage_memory(
-                    model, part, batch, how, work.optimizer, shards=shards, states=work.states, transients=work.transients
+                    model,
+                    part,
+                    batch,
+                    how,
+                    work.optimizer,
+                    shards=shards,
+                    states=work.states,
+                    transients=work.transients,
                 )
                 for part in parts
             ),
@@ -92,6 +99,16 @@ class AnalyticCosts(CostModel):
     @property
     def num_stages(self) -> int:
         return len(self.works)
+
+    @property
+    def device_flop(self) -> float | None:
+        return float(
+            sum(
+                op.flop
+                for work in self.works
+                for op in (work.forward, work.recompute, work.input_backward, work.weight_backward)
+            )
+        )
 
     def seconds(self, stage: int, op: Op) -> float:
         return self._seconds[stage][op]

@@ -94,9 +94,7 @@ def _read_any(path: Path, _changed_ns: int) -> HardwareProfile | KernelProfile:
     return read_profile(path)
 
 
-def kernel_rates(
-    kind: DeviceKind, precision: str, operations: HostOperations, profile: KernelProfile
-) -> DeviceRates:
+def kernel_rates(kind: DeviceKind, precision: str, operations: HostOperations, profile: KernelProfile) -> DeviceRates:
     """What a device attains by the profile; by the catalog alone if the profile does not know it."""
     if kind.name not in profile.devices:
         return catalog_rates(kind, precision, operations)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from hops.errors import UsageError
-from hops.program.lowering import load_program
 from hops.program.program import Program
+from hops.program.reading import load_program
 from hops.program.text import marked_excerpt
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace

@@ -68,17 +68,13 @@ def timed(jobs: Sequence[Job]) -> list[TimedJob]:
 def names_of(jobs: Sequence[TimedJob]) -> list[Parameter]:
     """All parameters: those of each kind of device, by family, and the shared ones."""
     families = sorted({family(each.job.sizes.device) for each in jobs})
-    own = [
-        replace(each, name=f"{each.name}.{name}")
-        for name in families
-        for each in DEVICE_PARAMETERS
-    ]
+    own = [replace(each, name=f"{each.name}.{name}") for name in families for each in DEVICE_PARAMETERS]
     return [*own, *SHARED_PARAMETERS]
 
 
 def family(device: str) -> str:
     """Devices of one chip share their factors: `a100-sxm-80` and `a100-pcie-40` are a100."""
-    return device.split("-")[0]
+    return device.split("-", maxsplit=1)[0]
 
 
 def profile_of(

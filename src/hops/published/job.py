@@ -164,7 +164,7 @@ def precision_of(row: PublishedRow, *, quantized_weights: bool) -> tuple[str, di
     if "fp4" in text:
         return "bf16", {"format": "fp4", "scaling": "block"}
     if "fp8" in text:
-        block = "mx" in text or "block" in text or "sc" == text[-2:]
+        block = "mx" in text or "block" in text or text[-2:] == "sc"
         scaling = "block" if block else "delayed" if text in ("amp_fp8", "fp8") else "current"
         return "bf16", {"format": "fp8", "scaling": scaling}
     raise RowRefusedError(f"the precision {row.precision!r} is not known")

@@ -64,9 +64,7 @@ def _unnamed(row: PublishedRow, shape: RowShape) -> Transformer:
             vocab=vocab,
             max_positions=positions,
         )
-    return Transformer.gpt(
-        layers=shape.layers, hidden=shape.hidden, heads=heads, vocab=vocab, max_positions=positions
-    )
+    return Transformer.gpt(layers=shape.layers, hidden=shape.hidden, heads=heads, vocab=vocab, max_positions=positions)
 
 
 def _heads(row: PublishedRow, hidden: int) -> int:
@@ -94,9 +92,7 @@ def _with_sizes(base: Transformer, shape: RowShape) -> Transformer:
     said: dict[str, Any] = {
         key: getattr(shape, key) for key in ("gated", "tied", "biases", "positions") if getattr(shape, key) is not None
     }
-    changed = replace(
-        base, hidden=hidden, heads=heads, kv_heads=kv_heads, ffn_hidden=ffn, head_dim=width, **said
-    )
+    changed = replace(base, hidden=hidden, heads=heads, kv_heads=kv_heads, ffn_hidden=ffn, head_dim=width, **said)
     if shape.layers is None:
         return changed
     return with_layers(changed, shape.layers)

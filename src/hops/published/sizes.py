@@ -67,9 +67,7 @@ def sizes_of(row: PublishedRow) -> JobSizes:
     device = device_name(row)
     tensor, context, pipeline = row.tp, row.cp or 1, row.pp
     missing = [
-        name
-        for name, value in (("tp", tensor), ("pp", pipeline), ("seq", row.seq), ("gbs", row.gbs))
-        if value is None
+        name for name, value in (("tp", tensor), ("pp", pipeline), ("seq", row.seq), ("gbs", row.gbs)) if value is None
     ]
     if missing or tensor is None or pipeline is None or row.seq is None or row.gbs is None:
         raise RowRefusedError(f"the row does not state {', '.join(missing)}, without which there is no job")
@@ -86,9 +84,7 @@ def sizes_of(row: PublishedRow) -> JobSizes:
     if row.mbs is None:
         notes.append("the samples of a microbatch are not stated: 1 is taken")
     if row.gbs % (samples * data):
-        raise RowRefusedError(
-            f"{row.gbs} samples are not divided by {data} copies into microbatches of {samples}"
-        )
+        raise RowRefusedError(f"{row.gbs} samples are not divided by {data} copies into microbatches of {samples}")
     per_node = min(devices, row.gpus_per_node or 8)
     if devices % per_node:
         per_node = max(size for size in range(1, per_node + 1) if devices % size == 0)

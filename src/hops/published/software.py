@@ -6,7 +6,14 @@ from typing import Literal
 from hops.published.row import PublishedRow
 
 Framework = Literal[
-    "megatron-bridge", "megatron", "megatron-deepspeed", "simumax", "llm-foundry", "torchtitan", "oneflow", "zero-bubble"
+    "megatron-bridge",
+    "megatron",
+    "megatron-deepspeed",
+    "simumax",
+    "llm-foundry",
+    "torchtitan",
+    "oneflow",
+    "zero-bubble",
 ]
 _OF_SOURCE: dict[str, Framework] = {
     "megatron-bridge": "megatron-bridge",

@@ -40,9 +40,7 @@ def draw_published(found: PublishedValidation, path: Path) -> None:
             axes.set_xlabel(f"measured, {unit}")
             axes.set_ylabel(f"predicted, {unit}")
         handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="lower left", bbox_to_anchor=(0.6 / width, 0.05 / height), ncols=COLUMNS
-        )
+        figure.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.6 / width, 0.05 / height), ncols=COLUMNS)
 
 
 def _panels(time: float | None, memory: float | None) -> tuple[tuple[Pair, str, str], ...]:
