@@ -90,7 +90,7 @@ def variants(name: str, placement: Shape) -> Iterator[tuple[str, Scheduler]]:
     for parameters in family.parameters_for(placement):
         scheduler = family(**parameters)
         try:
-            shape = scheduler.shape(placement.num_ranks, placement.num_microbatches)
+            shape = scheduler.shape(placement.num_ranks, placement.whole_microbatches)
         except UsageError:
             continue
         if shape == placement:
