@@ -24,6 +24,7 @@ PUBLISHED = {
     "dualpipe_v": (3, 4.5, 16),
     "combined_1f1b": (4.5, 6, 24),
     "chimera": (6, 4, 11),
+    "seq1f1b": (4.5, 2.5, 26),
 }
 
 

@@ -43,7 +43,7 @@ def figures(name: str, num_ranks: int, num_microbatches: int) -> ScheduleFigures
     found = evaluate(scheduler.program, costs)
     latency = StageCosts.uniform(shape, hop_s=HOP_S).hop_s
     later = evaluate(scheduler.program, replace(costs, hop_s=latency))
-    of_one = costs.activation_bytes[0] * shape.stages_per_copy / shape.num_ranks
+    of_one = costs.activation_bytes[0] * shape.stages_per_copy * shape.slices / shape.num_ranks
     return ScheduleFigures(
         bubble_fraction=found.bubble_fraction,
         peak_microbatches=max(found.peak_bytes) / of_one,
