@@ -178,4 +178,5 @@ def _waits(program: Program, rank: int, index: int, key: int) -> str:
     position = int(np.flatnonzero(of_sender & np.isin(program.op, ops))[0])
     other, place = rank_and_index(program, position)
     waiting: Action = program.action(int(program.first[rank]) + index)
-    return f"  rank {rank} waits at {waiting} for {program.action(position)}, position {place} of rank {other}"
+    wanted = program.word(program.action(position))
+    return f"  rank {rank} waits at {program.word(waiting)} for {wanted}, position {place} of rank {other}"
