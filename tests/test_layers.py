@@ -17,7 +17,7 @@ LAYERS = [
     "spec",
     "build",
     "planner fleet diagnose calibrate importers exporters tracing",
-    "sweep rehearse",
+    "sweep rehearse published",
     "report viz research testing",
     "cli",
 ]

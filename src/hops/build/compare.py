@@ -6,10 +6,12 @@ from typing import Any
 
 from hops.build.run import SimulatedRun, simulate, summarize
 from hops.decode.document import parse
-from hops.errors import DoesNotFitError, SpecError, UsageError
+from hops.errors import DoesNotFitError, ProgramError, SpecError, StalledError, UsageError
 from hops.metrics.summary import Summary
 from hops.schedules.base import SCHEDULERS
 from hops.spec.spec import Spec
+
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Variation:
 
 
 def compare(spec: Spec, schedules: Sequence[str]) -> Compared:
-    """Simulate a spec under several schedules, such as `1f1b` or `interleaved_1f1b:chunks=4`; see `compare_all`."""
+    """Simulate a spec under several schedules: `1f1b`, `interleaved_1f1b:chunks=4`, or ALL; see `compare_all`."""
     return compare_all(variations({"": spec}, schedules))
 
 
@@ -47,7 +49,7 @@ def compare_all(each: Mapping[str, Variation]) -> Compared:
     for name, variation in each.items():
         try:
             runs[name] = simulate(variation.made())
-        except (DoesNotFitError, SpecError, UsageError) as error:
+        except (DoesNotFitError, ProgramError, SpecError, StalledError, UsageError) as error:
             refused[name] = str(error).removeprefix("pipeline.schedule: ")
     if not runs:
         why = "\n".join(f"{name}: {why}" for name, why in refused.items())
@@ -62,12 +64,13 @@ def variations(
 
     Args:
         specs: by name; of a single one the name is left out.
-        schedules: `NAME` or `NAME:PARAMETER=VALUE:...`; () keeps each spec's own.
+        schedules: `NAME` or `NAME:PARAMETER=VALUE:...`; ALL alone stands for every one, () keeps each spec's own.
         vary: a key and its values.
 
     Raises UsageError for an unknown schedule, which is a slip of the pen and not one that cannot run here.
     """
-    chosen = [(text, {"pipeline.schedule": parse_schedule(text)}) for text in schedules] or [("", {})]
+    names = sorted(SCHEDULERS.names()) if list(schedules) == [ALL] else schedules
+    chosen = [(text, {"pipeline.schedule": parse_schedule(text)}) for text in names] or [("", {})]
     places: list[tuple[str, dict[str, Any]]] = [("", {})]
     if vary is not None:
         key, values = vary
