@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 from hops.model.activations import kept_bytes, kept_for_weight_bytes, remade_bytes
@@ -50,6 +51,7 @@ def rank_static_bytes(stages: Sequence[StageMemory]) -> int:
     return own + rank_workspace_bytes(stages)
 
 
+@lru_cache(maxsize=4096)
 def stage_memory(
     model: Transformer,
     part: StageSlice,
