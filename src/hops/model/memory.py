@@ -8,7 +8,7 @@ from math import ceil
 from hops.model.activations import kept_bytes, kept_for_weight_bytes, remade_bytes
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.local import Local
-from hops.model.parameters import local_parameters
+from hops.model.parameters import local_parameters, quantized_bytes
 from hops.model.partition import StageSlice
 from hops.model.shards import REPLICATED, WHOLE, Shards, StateShards
 from hops.model.transformer import Transformer
@@ -71,7 +71,8 @@ def stage_memory(
         return ceil(held.dense * per_parameter / dense_shards + held.experts * per_parameter / expert_shards)
 
     return StageMemory(
-        weights_bytes=divided(states.weights, states.expert_weights, how.element_bytes),
+        weights_bytes=divided(states.weights, states.expert_weights, how.element_bytes)
+        + (quantized_bytes(here, runs) if states.weights == 1 else 0),
         gradients_bytes=divided(states.gradients, states.expert_gradients, optimizer.gradient_bytes),
         optimizer_bytes=divided(states.optimizer, states.expert_optimizer, optimizer.state_bytes),
         workspace_bytes=remade_bytes(here, runs) + transient_bytes(here, part, runs, states, transients),

@@ -276,18 +276,21 @@ class Transformer:
         layers = sum(count * self.parameters_of(layer) for layer, count in self.runs(0, self.layers))
         return layers + tables + self.position_parameters + self.embedding_norm_parameters + self.norm_parameters
 
-    def model_flop(self, *, sequence_length: int, samples: int) -> float:
-        """FLOPs of forward and backward of one microbatch, as MFU counts them: no recompute, full attention.
+    def model_flop(self, *, sequence_length: int, samples: int, attention: Literal["full", "causal"] = "full") -> float:
+        """FLOPs of forward and backward of one microbatch, as MFU counts them: nothing that is recomputed.
 
+        `attention`: `full` counts scores of all pairs of tokens, as most published figures do; `causal` only those that
+        a token sees, which is half, or what its window leaves. Sources differ, so a figure must name its convention.
         72 B L s h^2 (1 + s/6h + V/12hL) for the classic shape: Narayanan et al. 2021 (arXiv 2104.04473), equation 3
         without the factor 4/3 of its full recompute. Of experts, those count that a token goes through.
         """
-        tokens, tables = sequence_length * samples, 1 + self.mtp_layers
-        matrices = tables * self.table_parameters
+        matrices = (1 + self.mtp_layers) * self.table_parameters
+        pairs = 0  # tokens seen by a token, of all layers
         for layer, count in self.runs(0, self.layers):
             matrices += count * self.matrix_parameters(layer, active=True)
-        scores = self.layers * sequence_length * (self.query_width + self.context_width)
-        return 6.0 * tokens * (matrices + scores)
+            pairs += count * (sequence_length if attention == "full" else layer.seen(sequence_length))
+        scores = pairs * (self.query_width + self.context_width)
+        return 6.0 * sequence_length * samples * (matrices + scores)
 
 
 def _check_heads(hidden: int, heads: int) -> None:

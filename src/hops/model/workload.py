@@ -84,6 +84,15 @@ class StageWork:
     parameters: int
     expert_parameters: int = 0
 
+    @property
+    def hardware_flop(self) -> int:
+        """FLOPs that the device does for one microbatch: F, I, W, what is recomputed; attention as kernels do it.
+
+        Flash attention does half of the pairs, and computes their scores once more in the backward pass.
+        """
+        ops = (self.forward, self.input_backward, self.weight_backward, self.recompute)
+        return sum(op.flop for op in ops)
+
 
 @lru_cache(maxsize=4096)  # stages alike, and sweeps over schedules and devices, ask for the same work again
 def stage_work(
