@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from axes_knobs import AXES_KNOBS
 from failure_knobs import FAILURE_ELSEWHERE, FAILURE_KNOBS
 
 from hops.build.run import simulate, summarize
@@ -264,6 +265,7 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "optimizer.update_time": (MODEL, [], ["optimizer.update_time=50 ms"]),
     "optimizer.host_gap": (MODEL, [], ["optimizer.host_gap=10 ms"]),
     **FAILURE_KNOBS,
+    **AXES_KNOBS,
 }
 ELSEWHERE = {
     "simulation.engine": "tests/engine/test_engine_differential.py: it changes nothing",

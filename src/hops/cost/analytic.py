@@ -100,6 +100,10 @@ class AnalyticCosts(CostModel):
     def num_stages(self) -> int:
         return len(self.works)
 
+    @property
+    def device_flop(self) -> float | None:
+        return sum(work.hardware_flop for work in self.works)
+
     def seconds(self, stage: int, op: Op) -> float:
         return self._seconds[stage][op]
 

@@ -21,7 +21,7 @@ from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
 Kind = Literal["adam", "sgd_momentum", "sgd"]
-Reduction = Literal["ring", "tree", "none"]
+Reduction = Literal["auto", "ring", "tree", "none"]
 
 
 class OptimizerSection(Section):
@@ -43,7 +43,11 @@ class OptimizerSection(Section):
         description="first and last stage share the embedding and reduce its gradients; default: the model's",
     )
     data_parallel: Count = Field(default=1, description="copies of the pipeline; as parallel.data")
-    gradient_reduction: Reduction = Field(default="ring", description="algorithm of the data-parallel reduction")
+    gradient_reduction: Reduction | None = Field(
+        default=None,
+        description="algorithm of the data-parallel reduction; auto: NCCL's choice, at measured rates; default: auto "
+        "where parallel states axes, else ring",
+    )
     reduction_interconnect: ConnectionField | None = Field(
         default=None, description="between the copies; default: as between nodes"
     )
@@ -198,6 +202,8 @@ def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection, parallel:
         changes["data_parallel"] = parallel.data
     if parallel.shard is not None:
         changes["distributed"] = parallel.shard != "none"
+    if optimizer.gradient_reduction is None:
+        changes["gradient_reduction"] = "auto" if parallel.states_axes else "ring"
     if optimizer.state_bytes is None:
         named = model.Optimizer.named(optimizer.kind, element_bytes=ELEMENT_BYTES[pipeline.precision])
         changes["state_bytes"] = named.state_bytes
