@@ -102,7 +102,7 @@ class AnalyticCosts(CostModel):
 
     @property
     def device_flop(self) -> float | None:
-        return sum(work.hardware_flop for work in self.works)
+        return float(sum(work.hardware_flop for work in self.works))
 
     def seconds(self, stage: int, op: Op) -> float:
         return self._seconds[stage][op]
