@@ -1,5 +1,6 @@
 """A transformer is a few integers, from which all sizes follow."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import groupby
@@ -348,9 +349,15 @@ ALIASES: dict[str, str] = {"gpt2-small": "gpt2", "gpt3": "gpt3-175b", "llama3-40
 
 def get_model(name: str) -> Transformer:
     """The model of that name. Raises CatalogError, with the nearest name, if there is none."""
-    known = {**MODELS, **{alias: MODELS[target] for alias, target in ALIASES.items()}}
-    if name in known:
-        return known[name]
-    near = get_close_matches(name.lower(), known, n=1)
+    return named({**MODELS, **{alias: MODELS[target] for alias, target in ALIASES.items()}}, name)
+
+
+def named(models: Mapping[str, Transformer], name: str) -> Transformer:
+    """The model of that name among these. Raises CatalogError, with the nearest name, if there is none."""
+    if name in models:
+        return models[name]
+    near = get_close_matches(name.lower(), models, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise CatalogError(f"unknown model {name!r}: {hint}known are {', '.join(MODELS)}")
+    raise CatalogError(
+        f"unknown model {name!r}: {hint}known are {', '.join(each for each in models if each not in ALIASES)}"
+    )
