@@ -105,6 +105,8 @@ def workload(spec: Spec) -> Workload:
         cross_entropy=pipeline.cross_entropy,
         recompute=pipeline.recompute,
         dropout=pipeline.dropout,
+        expert_capacity=pipeline.expert_capacity,
+        expert_imbalance=pipeline.expert_imbalance,
         fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
         tensor_overlap="tensor" in spec.parallel.overlapped,
         shared_expert_overlap="expert" in spec.parallel.overlapped,
