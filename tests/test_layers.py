@@ -18,7 +18,6 @@ LAYERS = [
     "build",
     "planner fleet diagnose calibrate importers exporters tracing",
     "rehearse published",
-    "published",
     "report viz research testing",
     "cli",
 ]

@@ -16,7 +16,7 @@ from hops.cost.roofline import Traffic
 from hops.errors import HopsError
 from hops.hardware.catalog import Catalog
 from hops.model.transient import NO_TRANSIENTS, Transients
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.predict import predict_job
 from hops.published.units import measured_seconds
 
@@ -51,12 +51,12 @@ SHARED_PARAMETERS = (
 class TimedJob:
     """A job with what was measured of it; jobs of one group are left out together."""
 
-    job: Job
+    job: PublishedJob
     seconds: float
     group: str
 
 
-def timed(jobs: Sequence[Job]) -> list[TimedJob]:
+def timed(jobs: Sequence[PublishedJob]) -> list[TimedJob]:
     """The jobs whose step time was measured."""
     found = []
     for job in jobs:
@@ -153,13 +153,15 @@ def predictor(kernels: Mapping[str, KernelFit], folder: Path) -> Predict:
         path = folder / f"{number}.yaml"
         number += 1
         write_kernel_profile(profile_of(values, kernels), path)
-        found = []
-        for each in jobs:
-            try:
-                found.append(predict_job(each.job, str(path)).seconds)
-            except HopsError:
-                found.append(np.nan)
-        return np.array(found)
+        seconds: dict[str, float] = {}  # jobs that were measured more than once are run once
+        documents = [str(each.job.document(str(path))) for each in jobs]
+        for each, document in zip(jobs, documents, strict=True):
+            if document not in seconds:
+                try:
+                    seconds[document] = predict_job(each.job, str(path)).seconds
+                except HopsError:
+                    seconds[document] = np.nan
+        return np.array([seconds[document] for document in documents])
 
     return predict
 
