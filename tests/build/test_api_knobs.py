@@ -59,7 +59,7 @@ STALL = "{probability: 0.5, extra: 20 ms}"
 SOCKETS = ["hardware.nodes[1].sockets=2", "hardware.nodes[1].socket_bus=upi"]
 
 EXPERTS = "pipeline.model.experts={count: 64, top_k: 4, hidden: 256, shared_hidden: 512, dense_layers: [0]}"
-NEW = LONG.replace("h100", "b200").replace("a10g", "b200")
+NEW = LONG.replace("type: h100", "type: b200, layer_overhead: 0 s").replace("type: a10g", "type: b200")
 QUANTIZED = "pipeline.quantization={format: fp8, scaling: current}"
 SELECTIVE, FULL = "pipeline.recompute=selective", "pipeline.recompute=full"
 LATENT = "pipeline.model.latent={query_rank: 128, kv_rank: 64, nope_dim: 32, rope_dim: 16, value_dim: 32}"
