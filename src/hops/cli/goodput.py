@@ -30,7 +30,7 @@ def goodput(
         typer.Option("--policies", metavar="A,B,C", help="Compare these recovery policies; default: the spec's one."),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG or SVG).")
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG, SVG or PDF).")
     ] = None,
     page: Annotated[
         Path | None,

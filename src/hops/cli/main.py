@@ -8,6 +8,7 @@ from hops.cli import (
     bench,
     calibrate,
     diagnose,
+    draw,
     goodput,
     importing,
     listing,
@@ -53,6 +54,7 @@ app.command("run")(run.run)
 app.command("compare")(run.compare)
 app.command("report")(report.report)
 app.command("view")(report.view)
+app.command("draw")(draw.draw)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)

@@ -175,7 +175,7 @@ def compare(
     ] = "gpipe,1f1b,zb_h1,zero_bubble",
     overrides: SetOption = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw all timelines into a PNG or SVG.")
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw all timelines into a PNG, SVG or PDF.")
     ] = None,
     *,
     as_json: JsonOption = False,

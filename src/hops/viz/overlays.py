@@ -74,9 +74,9 @@ def _draw_traffic(axes: "Axes", messages: Trace, lanes: Lanes, part: tuple[float
     from matplotlib.colors import to_rgb
 
     under_way = lanes.covered(messages, window)
-    colours = np.empty((*under_way.shape, 4))
-    colours[:, :, :3] = to_rgb(MESSAGE)
-    colours[:, :, 3] = 1 - (1 - _STRIP_ALPHA) ** under_way
+    colours = np.empty((len(under_way), 1, under_way.shape[1], 4))
+    colours[..., :3] = to_rgb(MESSAGE)
+    colours[:, 0, :, 3] = 1 - (1 - _STRIP_ALPHA) ** under_way
     lanes.draw_images(axes, colours, part, window, zorder=1.6, gid="messages")
 
 
