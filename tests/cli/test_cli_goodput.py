@@ -88,7 +88,7 @@ def test_the_sweep_says_the_best_interval_beside_theorys(hops):
         (("--days", "0.01"), "got 30 min, longer than the run of 14.4 min"),
         (("--sweep-checkpoint-interval", "--policies", "spare"), "expected one of them; remove one"),
         (("--set", "failure.recovery.detection=-3 s"), "failure.recovery.detection: got '-3 s', expected a time"),
-        (("-p", "picture.pdf"), "got suffix '.pdf', expected .png or .svg"),
+        (("-p", "picture.gif"), "got suffix '.gif', expected .png, .svg or .pdf"),
     ],
 )
 def test_goodput_refuses_what_makes_no_sense(hops, arguments, message):

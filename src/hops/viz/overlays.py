@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.trace.trace import Stream, Trace
-from hops.viz.coverage import IMAGE_FROM
 from hops.viz.lanes import Lanes, corners
 from hops.viz.style import ALERT, FAULT_FILL, LOST_FILL, MESSAGE
 from hops.viz.window import Window
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ARROWS = 1500
+IMAGE_FROM = 20_000  # messages, which are drawn one by one before
 MOST_ARROW_LANES = 16
 _STRIP_ALPHA = 0.6
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AXIS_IN = 0.55  # time axis with its label
-LEGEND_ROW_IN = 0.2
+LEGEND_ROW_IN = 0.175
 _HANDLE_IN = 0.55  # a legend entry without its text
 TWO_LINES_FROM_IN = 0.42
 _LONGEST_NAME = 26
@@ -110,8 +110,8 @@ class Sheet:
         left_in = 0.08 if at_edge else self.left_in
         figure.legend(
             handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(left_in / self.width_in, (self.below_in + 0.06) / self.height_in),
+            loc="upper left",
+            bbox_to_anchor=(left_in / self.width_in, (self.foot_in - AXIS_IN + 0.02) / self.height_in),
             ncols=self.legend_columns,
             borderpad=0,
             borderaxespad=0,
