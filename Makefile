@@ -6,7 +6,7 @@ INSTALL := $(PIP) install --quiet
 SELF := $(INSTALL) --no-deps --no-build-isolation --editable . && $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint mutants format pages lock clean
+.PHONY: help demo test runtimes lint mutants format pages lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' Makefile | column -t -s '#'
@@ -19,6 +19,8 @@ demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summa
 
 test: .venv/ready-to-develop  ## run the tests
 	@$(BIN)/python -m pytest -q -n auto
+
+runtimes: .venv/ready-for-runtimes  ## install PyTorch for CPUs and megatron-core, which some tests need
 
 lint: .venv/ready-to-develop  ## check format, style and types
 	@$(BIN)/ruff format --check
@@ -58,4 +60,11 @@ clean:  ## remove what make and the tests have made
 	@echo "installing what tests and linters need, pinned by requirements/dev.txt"
 	@$(INSTALL) --requirement requirements/dev.txt
 	@$(SELF)
+	@touch $@
+
+# The index is one more place to look: without it, the wheel that pip finds elsewhere does as well.
+.venv/ready-for-runtimes: .venv/ready-to-develop requirements/runtimes.txt
+	@echo "installing real runtimes, pinned by requirements/runtimes.txt"
+	@$(INSTALL) --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu \
+		--requirement requirements/runtimes.txt 2>/dev/null || $(INSTALL) --requirement requirements/runtimes.txt
 	@touch $@

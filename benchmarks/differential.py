@@ -21,6 +21,7 @@ from hops.cost.base import CostModel, StepCosts
 from hops.cost.jittered import Jittered
 from hops.cost.paired import paired
 from hops.cost.table import TableCosts
+from hops.cost.uneven import uneven
 from hops.distributions import Exponential, LogNormal
 from hops.engine.compiled_run import run_compiled
 from hops.engine.settings import P2P, Engine, Faults, RunSettings
@@ -66,15 +67,22 @@ def random_case(seed: int) -> Case:
     settings = RunSettings(
         iterations=rng.randint(1, 3),
         seed=rng.randrange(1000),
-        p2p=rng.choice([P2P.OVERLAPPED, P2P.OVERLAPPED, P2P.BLOCKING, P2P.BLOCKING_FUSED]),
+        p2p=rng.choice([P2P.OVERLAPPED, P2P.POSTED, P2P.BLOCKING, P2P.BLOCKING_FUSED]),
+        host_per_action_ns=rng.choice([0, 0, MS // 4, MS]),
         engine=Engine.REFERENCE,
     )
-    costs = random_costs(rng, shape)
+    costs = uneven(random_costs(rng, shape), random_work(rng, shape.num_microbatches))
     until_stop = rng.random() < 0.2
     if rng.random() < 0.6:
         settings = replace(settings, faults=random_faults(rng, network, shape.num_ranks))
     settings = replace(settings, pair_factor=rng.choice([1.0, 1.0, 0.75]))
     return Case(program=program, costs=costs, network=network, settings=settings, until_stop=until_stop)
+
+
+def random_work(rng: Random, count: int) -> tuple[float, ...] | LogNormal | None:
+    """Microbatches alike, of stated work, or of work that is drawn."""
+    stated = tuple(rng.choice([0.5, 1.0, 2.0]) for _ in range(count))
+    return rng.choice([None, None, stated, LogNormal(mean=1.0, std=0.5)])
 
 
 def random_program(rng: Random) -> Program:

@@ -7,7 +7,7 @@ import hops
 
 LAYERS = [
     "errors",
-    "units arrays axes compiled registry files",
+    "units arrays axes compiled registry files recent",
     "decode distributions",
     "program hardware model",
     "timing trace",
@@ -16,7 +16,8 @@ LAYERS = [
     "schedules",
     "spec",
     "build",
-    "planner fleet diagnose calibrate importers",
+    "planner fleet diagnose calibrate importers exporters tracing",
+    "rehearse",
     "report viz research testing",
     "cli",
 ]
@@ -61,3 +62,14 @@ def test_imports_point_downward():
             if other != room and other in LAYER_OF and LAYER_OF[other] >= LAYER_OF[room]:
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {room} must not import {other}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_tracing_stands_alone():
+    """What a training script imports loads nothing else of HOPS."""
+    loaded = {
+        f"{path.name}:{line}: {other}"
+        for path in (ROOT / "tracing").rglob("*.py")
+        for line, other in imported_rooms(ast.parse(path.read_text()))
+        if other != "tracing"
+    }
+    assert not loaded

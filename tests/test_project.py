@@ -96,7 +96,7 @@ def test_version_is_one():
     assert PROJECT["project"]["version"] == hops.__version__
 
 
-@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
+@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt", "runtimes.txt"])
 def test_lock_files_pin_versions_only(name):
     """No hashes (they differ by platform), no addresses, no options."""
     for line in (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines():
@@ -108,11 +108,19 @@ def test_both_lock_files_pin_the_same_versions():
     assert runtime == {name: everything[name] for name in runtime}
 
 
-@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
+RUNTIMES = ("torch", "megatron")  # extras whose packages are pinned apart
+LOCK = (ROOT / "tools" / "lock.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt", "runtimes.txt"])
 def test_lock_files_cover_what_the_project_asks_for(name):
     wanted = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]]
     if name == "dev.txt":
-        wanted += [each for extra in PROJECT["project"]["optional-dependencies"].values() for each in extra]
+        extras = PROJECT["project"]["optional-dependencies"]
+        wanted += [each for extra, needs in extras.items() if extra not in RUNTIMES for each in needs]
+        assert all(f"--extra {extra}" in LOCK for extra in extras if extra not in RUNTIMES)
+    if name == "runtimes.txt":
+        wanted = [each for extra in RUNTIMES for each in PROJECT["project"]["optional-dependencies"][extra]]
     pinned = pins(name)
     for requirement in wanted:
         package, least = re.match(r"([\w.-]+)>=([\d.]+)", requirement).groups()

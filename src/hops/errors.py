@@ -30,6 +30,12 @@ class ProgramError(HopsError):
     """A program is incomplete, out of order or deadlocks; the message shows the grid with a mark."""
 
 
+class DeadlockError(ProgramError):
+    """A program is complete and in order, and yet ranks would wait for each other for ever."""
+
+    exit_code = 1
+
+
 class TraceError(HopsError):
     """A trace file is wrong; the message says file and line."""
 
@@ -48,6 +54,12 @@ class StalledError(HopsError):
 
 class JobFailedError(HopsError):
     """A fault ended the run, such as a link that was down for longer than the transport waits."""
+
+    exit_code = 1
+
+
+class RehearsalError(HopsError):
+    """A rehearsal did not come to its end: the message says which rank failed, and what each waited for."""
 
     exit_code = 1
 

@@ -3,7 +3,7 @@
 import gzip
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO, cast
@@ -11,6 +11,18 @@ from typing import BinaryIO, Final, TextIO, cast
 from hops.errors import UsageError
 
 GZIP_LEVEL: Final = 1  # the default, 6, takes six times as long to pack a trace a third smaller
+
+
+def check_writable(paths: Iterable[Path]) -> None:
+    """Raise UsageError for a path that could not be written: to be asked before long work. It makes nothing."""
+    for path in paths:
+        if path.is_dir():
+            raise UsageError(f"cannot write {path}: it is a folder; choose another path")
+        above = next(each for each in (path.parent, *path.parent.parents) if each.exists())
+        if not above.is_dir():
+            raise UsageError(f"cannot write {path}: {above} is not a folder; choose another path")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise UsageError(f"cannot write {path}: writing into {above} is not permitted; choose another path")
 
 
 @contextmanager

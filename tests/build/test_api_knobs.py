@@ -103,6 +103,8 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
         ["pipeline.schedule=dualpipe_v", "pipeline.pair_factor=0.9"],
     ),
     "pipeline.p2p": (TIMES, ["pipeline.schedule=1f1b"], ["pipeline.schedule=1f1b", "pipeline.p2p=blocking_fused"]),
+    "pipeline.host_per_action": (TIMES, [], ["pipeline.host_per_action=50 us"]),
+    "pipeline.microbatch_work": (TIMES, [], ["pipeline.microbatch_work=[1, 1, 2, 1, 1, 1]"]),
     "pipeline.jitter": (MODEL, [], ["pipeline.jitter={distribution: normal, mean: 1, std: 0.1}"]),
     "pipeline.stage_times.forward": (TIMES, [], ["pipeline.stage_times.forward=3 ms"]),
     "pipeline.stage_times.backward": (

@@ -48,8 +48,9 @@ def test_a_message_takes_latency_bytes_over_the_slowest_link_and_the_mean_of_wha
 def test_a_hop_is_the_mean_of_both_ways_and_nothing_on_one_rank():
     routes = {(0, 1): Route(latency_s=1.0), (1, 0): Route(latency_s=3.0)}
     shape = Shape(num_microbatches=1, rank_of_stage=(0, 1, 1))
-    devices = build(loads(TIMED.replace("NODES", "1"))).known.devices[:2]
-    known = expected(shape, TableCosts.uniform(3), Network(links=(), routes=routes), devices, blocking=True)
+    setup = build(loads(TIMED.replace("NODES", "1"), overrides=["pipeline.p2p=blocking"]))
+    devices, network = setup.known.devices[:2], Network(links=(), routes=routes)
+    known = expected(shape, TableCosts.uniform(3), network, devices, pipeline=setup.spec.pipeline)
     assert known.hop_s == (2.0, 0.0)
     assert known.blocking
 

@@ -1,6 +1,7 @@
 """Validation: figures by their definitions, the report's keys, folds, and the command."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -118,10 +119,22 @@ def test_with_the_true_profile_every_run_is_predicted(folders, truth):
     assert found.suite("catalog").throughput_mape_pct > 5
 
 
+def test_one_bad_run_is_named_and_left_out(folders, truth, tmp_path):
+    bad = tmp_path / "bad"
+    shutil.copytree(folders[0], bad)
+    for trace in (bad / "megatron_trace").rglob("*.*"):
+        trace.write_text("[{")
+    found = validate([bad, *folders[:2]], READERS, truth)
+    assert [run.name for run in found.runs] == [run.name for run in validate(folders[:2], READERS, truth).runs]
+    assert [name for name, _ in found.left_out] == ["bad"]
+    with pytest.raises(UsageError, match="none of the runs can be scored"):
+        validate([bad], READERS, truth)
+
+
 def test_the_report_has_n_variants_and_runs(folders, truth):
     found = validate(folders[:3], READERS, truth)
     report = json.loads(json.dumps(found.to_dict()))
-    assert list(report) == ["n", "variants", "runs"]
+    assert list(report) == ["n", "variants", "runs", "left_out"]
     assert report["n"] == len(report["runs"]) == 3
     assert list(report["variants"]) == ["catalog", "calibrated", "link_calibrated", "replay"] == list(DESCRIPTIONS)
     for figures in report["variants"].values():

@@ -1,5 +1,6 @@
 """The command line as a user meets it: what it prints, writes and refuses, and with which exit code."""
 
+import io
 import json
 import os
 import subprocess
@@ -286,6 +287,65 @@ def test_schedule_check_marks_the_fault(hops, tmp_path, change, message):
     code, _, err = hops("schedule", "check", "bad.txt")
     assert code == 2
     assert message in err
+
+
+def test_a_program_that_would_stall_is_the_answer_no(hops, tmp_path):
+    (tmp_path / "stall.txt").write_text("microbatches 2, rank of stage 0 1\n0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n")
+    code, _, err = hops("schedule", "check", "stall.txt")
+    assert code == 1
+    assert "stall.txt: the program deadlocks" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (("run", "spec.yaml", "--json", "out.json"), "out.json"),
+        (("run", "--json", "out.json", "spec.yaml"), "out.json"),
+        (("run", "spec.yaml", "--json=other"), "other"),
+        (("list", "devices", "--json", "out.json"), "out.json"),
+    ],
+)
+def test_json_goes_to_a_file_or_to_the_screen(hops, tmp_path, arguments, file):
+    code, out, err = hops(*arguments)
+    assert (code, out, err) == (0, "", f"wrote {file}\n")
+    plain = [each for each in arguments if not each.endswith("out.json") and "=" not in each]
+    printed = hops(*plain, *([] if "--json" in plain else ["--json"]))[1]
+    assert (tmp_path / file).read_text() == printed
+
+
+def test_what_json_is_followed_by_may_be_the_input(hops, tmp_path):
+    """A run as JSON that the command needs is never taken as the place to write to."""
+    (tmp_path / "spec.json").write_text((tmp_path / "spec.yaml").read_text())
+    before = (tmp_path / "spec.json").read_text()
+    code, out, _ = hops("run", "--json", "spec.json")
+    assert code == 0
+    assert json.loads(out)["source"] == "simulated"
+    assert (tmp_path / "spec.json").read_text() == before
+
+
+def test_a_spec_comes_from_standard_input_too(hops, monkeypatch, tmp_path):
+    text = (tmp_path / "spec.yaml").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert hops("run", "-", "--json")[1] == hops("run", "spec.yaml", "--json")[1]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"pipeline: 3")))
+    code, _, err = hops("run", "-")
+    assert code == 2
+    assert err.startswith("<stdin>:1:")
+
+
+def test_outputs_are_looked_at_before_the_run(hops, tmp_path, monkeypatch):
+    monkeypatch.setattr("hops.build.run.simulate", lambda *_, **__: pytest.fail("it ran"))
+    (tmp_path / "file").write_text("")
+    code, _, err = hops("run", "spec.yaml", "-o", "file/folder")
+    assert code == 2
+    assert "is not a folder" in err
+
+
+def test_compare_makes_no_folder_unasked(hops, tmp_path):
+    code, _, err = hops("compare", "spec.yaml", "-p", "no/where.png")
+    assert code == 2
+    assert "there is no folder no" in err
+    assert not (tmp_path / "no").exists()
 
 
 def test_import_megatron_takes_flags_and_writes_a_spec(hops, tmp_path):

@@ -1,6 +1,7 @@
 """Terminal reports: one screen, 80 columns, whatever the run."""
 
 from functools import cache
+from io import StringIO
 
 import pytest
 from rich.console import Console
@@ -89,9 +90,34 @@ def test_many_ranks_are_folded_into_blocks_that_cover_all_of_them():
     assert blocks == [f"{low}-{low + 3}" for low in range(0, 64, 4)]
 
 
-def test_a_long_device_name_is_cut_and_not_wrapped():
-    lines = printed(render_summary(summary_of(2, device="NVIDIA H100 SXM5 80GB HBM3 (rack 7)")))
-    assert sum("NVIDIA H100 SXM…" in line for line in lines) == 2
+def test_a_long_device_name_is_neither_cut_nor_wrapped():
+    name = "NVIDIA H100 SXM5 80GB HBM3 (rack 7)"
+    lines = printed(render_summary(summary_of(2, device=name)))
+    assert sum(name in line for line in lines) == 2
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
+def test_no_width_cuts_a_name_or_a_number(monkeypatch, width):
+    """What is too wide moves below, beside the first column again: every word of the widest form is in every form."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    summaries = {name: summary_of(8, schedule=name) for name in ("one_schedule_of_a_long_name", "gpipe")}
+    wide, found = (printed_at(columns, render_comparison(summaries)) for columns in (300, width))
+    assert "…" not in found
+    assert set(wide.split()) - set(found.split()) <= {"─" * len(word) for word in wide.split() if word[0] == "─"}
+    for line in found.splitlines():
+        assert len(line.rstrip()) <= max(width, 60), line
+
+
+def test_a_pipe_has_no_width(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    summaries = {"x" * 90: summary_of(2), "gpipe": summary_of(2)}
+    assert len(printed_at(80, render_comparison(summaries)).splitlines()) == 6
+
+
+def printed_at(width, renderable):
+    console = Console(width=width, file=StringIO(), force_terminal=False)
+    console.print(renderable, crop=False)
+    return console.file.getvalue()
 
 
 def test_what_is_not_known_is_not_shown():

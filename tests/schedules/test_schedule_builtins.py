@@ -12,7 +12,8 @@ from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 
 NAMES = [
-    "gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "zb_v", "v_half", "v_min", "dualpipe_v", "zero_bubble",
+    "gpipe", "1f1b", "interleaved_1f1b", "interleaved_zb", "looped_bfs", "grouped_interleaved", "combined_1f1b",
+    "zb_h1", "zb_h2", "zb_v", "v_half", "v_min", "v_1f1b", "dualpipe_v", "dualpipe", "chimera", "zero_bubble",
     "zero_bubble_paper",
 ]  # fmt: skip
 
@@ -160,11 +161,17 @@ def test_a_wrong_parameter_is_refused_by_the_constructor(message):
 
 SHAPES = {
     "interleaved_1f1b: microbatch_group_size must be from 4 (ranks) to 3 (microbatches), but got 4; use more "
-    "microbatches or another schedule": ("interleaved_1f1b", {}, 4, 3),
+    "microbatches or another schedule": ("interleaved_1f1b", {"microbatch_group_size": 4}, 4, 3),
     "interleaved_1f1b: microbatch_group_size must be from 4 (ranks) to 16 (microbatches), but got 2; use more "
     "microbatches or another schedule": ("interleaved_1f1b", {"microbatch_group_size": 2}, 4, 16),
     "interleaved_1f1b: 10 microbatches in groups of 4 leave 2, expected 0 or at least 4 (ranks); use a multiple of 4 "
-    "microbatches": ("interleaved_1f1b", {}, 4, 10),
+    "microbatches": ("interleaved_1f1b", {"microbatch_group_size": 4}, 4, 10),
+    "interleaved_1f1b: 9 microbatches do not divide into 2 groups of equal size, as many as 4 ranks need; use 8 or 10 "
+    "microbatches": ("interleaved_1f1b", {}, 4, 9),
+    "interleaved_zb: 9 microbatches do not divide into 2 groups of equal size, as many as 4 ranks need; use 8 or 10 "
+    "microbatches": ("interleaved_zb", {}, 4, 9),
+    "grouped_interleaved: microbatch_group_size must be at most 4 (ranks), but got 5; larger groups are for "
+    "interleaved_1f1b": ("grouped_interleaved", {"microbatch_group_size": 5}, 4, 16),
     "dualpipe_v: microbatches must be at least 8, twice the ranks, but got 7": ("dualpipe_v", {}, 4, 7),
 }
 
@@ -186,7 +193,7 @@ def test_every_builtin_is_known_by_name(name):
     assert name in SCHEDULERS.names()
 
 
-@pytest.mark.parametrize("name", ["zb_v", "v_half", "v_min", "dualpipe_v"])
+@pytest.mark.parametrize("name", ["zb_v", "v_half", "v_min", "v_1f1b", "dualpipe_v"])
 def test_v_schedules_place_stages_down_and_up(name):
     assert SCHEDULERS.get(name)().shape(3, 8) == Shape.v(3, num_microbatches=8)
 

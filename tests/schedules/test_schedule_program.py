@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from hops.errors import ProgramError
 from hops.program.action import Action, Op, Pair
-from hops.program.lowering import check, load_program
+from hops.program.lowering import check
 from hops.program.program import Program
+from hops.program.reading import load_program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS
 from hops.timing.stage_costs import StageCosts

@@ -20,6 +20,14 @@ def in_flight_caps():
         "zb_h2": lambda shape, rank: 2 * shape.num_ranks - 1,
         "zb_v": lambda shape, rank: 2 * shape.num_ranks,
         "v_half": lambda shape, rank: None,  # it promises bytes
+        "v_min": lambda shape, rank: None,
+        "v_1f1b": lambda shape, rank: 2 * shape.num_ranks,
+        "dualpipe": lambda shape, rank: shape.num_ranks + 1,
+        "chimera": lambda shape, rank: shape.num_ranks,
+        "looped_bfs": lambda shape, rank: 2 * shape.num_microbatches,
+        "interleaved_zb": lambda shape, rank: shape.num_ranks + max(shape.num_ranks, shape.num_microbatches),
+        "grouped_interleaved": lambda shape, rank: 2 * shape.num_ranks,
+        "combined_1f1b": lambda shape, rank: 2 * (shape.num_ranks - rank) + max(6, 2 * shape.num_ranks),
         "dualpipe_v": lambda shape, rank: 2 * shape.num_ranks + 1,
     }
 
@@ -73,7 +81,34 @@ class TestZBV(suite("zb_v")): ...
 class TestVHalf(suite("v_half")): ...
 
 
+class TestVMin(suite("v_min")): ...
+
+
+class TestV1F1B(suite("v_1f1b")): ...
+
+
 class TestDualPipeV(suite("dualpipe_v")): ...
+
+
+class TestDualPipe(suite("dualpipe")): ...
+
+
+class TestChimera(suite("chimera")): ...
+
+
+class TestLoopedBFS(suite("looped_bfs")): ...
+
+
+class TestInterleavedZeroBubble(suite("interleaved_zb")): ...
+
+
+class TestGroupedInterleaved(suite("grouped_interleaved")): ...
+
+
+class TestGroupedInterleavedOneByOne(suite("grouped_interleaved", microbatch_group_size=1, chunks=3)): ...
+
+
+class TestCombined1F1B(suite("combined_1f1b")): ...
 
 
 class Lazy(Scheduler):

@@ -52,8 +52,10 @@ def test_counts_follow_from_the_arrays():
 
 def test_arrays_are_read_only_and_in_the_order_of_their_names():
     arrays = cost_arrays(COSTS)
-    for name, value in zip(CostArrays._fields[1:], arrays[1:], strict=True):
+    for name, value in zip(CostArrays._fields, arrays, strict=True):
         assert value is getattr(arrays, name)
+        if not isinstance(value, np.ndarray):
+            continue
         with pytest.raises(ValueError, match="read-only"):
             value[0] = 1
 

@@ -4,13 +4,13 @@ It counts instead of naming: the j-th forward of a stage needs j forwards of the
 the stage after, whatever microbatches these are. So it holds for every order, fused or split, in turn or not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hops.arrays import IntArray
 from hops.bounds.one_machine import deferral, one_machine
-from hops.bounds.release_times import Heads, MemoryLimits, earliest, latest, memory_limits
+from hops.bounds.release_times import LONG, Heads, MemoryLimits, earliest, latest, memory_limits
 from hops.bounds.shared_ranks import shared_deferral, tighten
 from hops.errors import DoesNotFitError
 from hops.program.action import Op
@@ -72,8 +72,33 @@ class Bound:
 
 
 def lower_bound(costs: StageCosts) -> Bound:
-    """The bound of stage costs. Raises DoesNotFitError if one microbatch does not fit into some rank's memory."""
-    return bound_of(cost_arrays(costs))
+    """The bound of stage costs. Raises DoesNotFitError if one microbatch does not fit into some rank's memory.
+
+    Where microbatches differ, all count with the least of their work, and a rank's load with the work of all of them,
+    from the earliest start of any. Where the host takes time between entries, a rank has at least one entry per forward
+    (a backward may be paired with it).
+    """
+    arrays = cost_arrays(costs)
+    _check_memory(arrays)
+    least = least_arrays(costs)
+    bound = bound_of(least)
+    if not costs.work_is_uneven and arrays.gap == 0:
+        return bound
+    starts = np.full(arrays.num_ranks, LONG)
+    np.minimum.at(starts, arrays.rank_of, _heads(least).forward[:, 0])
+    entries = arrays.size * np.bincount(arrays.rank_of)
+    loads = starts + _loads(arrays, costs.pair_factor) + (entries - 1) * arrays.gap
+    return Bound(ranks=tuple(replace(rank, load_ns=int(load)) for rank, load in zip(bound.ranks, loads, strict=True)))
+
+
+def least_arrays(costs: StageCosts) -> CostArrays:
+    """Costs that no action can be below, whichever of them run in pairs, and whatever the microbatch."""
+    arrays = cost_arrays(costs.alike(min(costs.microbatch_work, default=1.0)))
+    if costs.pair_factor == 1:
+        return arrays
+    times = np.floor(arrays.times * costs.pair_factor).astype(np.int64)
+    times.setflags(write=False)  # as all of them: kernels are compiled anew for what can be written to
+    return arrays._replace(times=times, each=times[..., None])
 
 
 def bound_of(costs: CostArrays) -> Bound:
@@ -86,7 +111,7 @@ def bound_of(costs: CostArrays) -> Bound:
     deferral.fast(costs, pending, heads, tails, trade)
     if costs.has_chunks:
         shared_deferral.fast(costs, pending, heads, tails, trade)
-    columns = zip(_loads(costs).tolist(), jackson.tolist(), trade.tolist(), strict=True)
+    columns = zip(_loads(costs, 1.0).tolist(), jackson.tolist(), trade.tolist(), strict=True)
     return Bound(ranks=tuple(RankBound(load_ns=a, one_machine_ns=b, deferral_ns=c) for a, b, c in columns))
 
 
@@ -136,11 +161,12 @@ def _zeros(costs: CostArrays) -> IntArray:
     return np.zeros((costs.num_stages, costs.size), dtype=np.int64)
 
 
-def _loads(costs: CostArrays) -> IntArray:
-    times = costs.times
+def _loads(costs: CostArrays, factor: float) -> IntArray:
+    """The work of each rank, times `factor`, each backward in the cheaper of its two forms."""
+    times = np.floor(costs.each * factor).astype(np.int64)
     backward = np.minimum(times[:, Op.B], times[:, Op.I] + times[:, Op.W])
     loads = np.zeros(costs.num_ranks, dtype=np.int64)
-    np.add.at(loads, costs.rank_of, costs.size * (times[:, Op.F] + backward))
+    np.add.at(loads, costs.rank_of, (times[:, Op.F] + backward).sum(axis=1) * (costs.size // times.shape[2]))
     return loads
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from hops.build.figures import Figures
@@ -13,6 +14,7 @@ from hops.cost.iteration_end import StepModel, optimizer_steps
 from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
 from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
+from hops.cost.uneven import uneven
 from hops.distributions import Constant, Distribution
 from hops.hardware.devices import Interconnect
 from hops.hardware.network import RareDelay
@@ -20,6 +22,7 @@ from hops.model.memory import StageMemory
 from hops.model.partition import Partition
 from hops.model.workload import Workload, stage_parameters
 from hops.program.shape import Shape
+from hops.spec.distributions import Form
 from hops.spec.pipeline import StageTimes, per_stage
 from hops.spec.spec import Spec
 
@@ -27,18 +30,20 @@ from hops.spec.spec import Spec
 def build_costs(known: Figures, shape: Shape) -> CostModel:
     """Costs of every stage on the device of its rank, with the spec's jitter."""
     times, jitter = known.spec.pipeline.stage_times, known.spec.pipeline.jitter
-    costs = _analytic(known, shape) if times is None else _stated(known, times, shape)
-    return costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
+    work = known.spec.pipeline.microbatch_work
+    costs: CostModel = _analytic(known, shape) if times is None else _stated(known, times, shape)
+    costs = costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
+    return uneven(costs, work.build() if isinstance(work, Form) else work)
 
 
 def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:
-    stages, spec = shape.num_stages, known.spec
+    stages, spec = shape.stages_per_copy, known.spec
 
     def each(value: int | tuple[int, ...]) -> tuple[int, ...]:
-        return per_stage(value, stages)
+        return per_stage(value, stages) * shape.copies
 
     backward = list(_backwards(times, stages, spec.pipeline.split_overhead))
-    kept_for_weight = list(each(times.kept_for_weight))
+    kept_for_weight = list(per_stage(times.kept_for_weight, stages))
     if not spec.pipeline.first_stage_splits:  # W is the whole backward, and needs the whole activation
         backward[0], kept_for_weight[0] = UnsplitBackward(inner=backward[0]), each(times.activation)[0]
     memories = zip(
@@ -46,12 +51,12 @@ def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:
         each(times.gradients),
         each(times.optimizer_state),
         each(times.activation),
-        kept_for_weight,
+        kept_for_weight * shape.copies,
         strict=True,
     )
     return StatedCosts(
-        forward=tuple(form.build() for form in per_stage(times.forward, stages)),
-        backward=tuple(backward),
+        forward=tuple(form.build() for form in per_stage(times.forward, stages)) * shape.copies,
+        backward=tuple(backward) * shape.copies,
         bytes_per_message=each(times.message),
         memories=tuple(
             StageMemory(
@@ -90,13 +95,13 @@ def _backwards(times: StageTimes, stages: int, split_overhead: float) -> tuple[B
 def _stated_reduce(known: Figures, times: StageTimes, shape: Shape) -> tuple[Distribution, ...]:
     """The data-parallel reduction of the stated gradients; none where none are stated."""
     gradients, weights = [0] * shape.num_ranks, [0] * shape.num_ranks
-    held = zip(per_stage(times.gradients, shape.num_stages), per_stage(times.weights, shape.num_stages), strict=True)
-    for rank, (gradient, weight) in zip(shape.rank_of_stage, held, strict=True):
+    each = (per_stage(value, shape.stages_per_copy) * shape.copies for value in (times.gradients, times.weights))
+    for rank, gradient, weight in zip(shape.rank_of_stage, *each, strict=True):
         gradients[rank] += gradient
         weights[rank] += weight
     if not known.spec.optimizer.enabled or not any(gradients):
         return ()
-    return _grad_reduce(known, gradients, weights)
+    return _grad_reduce(known, shape, gradients, weights)
 
 
 def _stated_update(spec: Spec, shape: Shape) -> tuple[Distribution, ...]:
@@ -130,10 +135,10 @@ def partition(known: Figures, shape: Shape) -> Partition:
     work, stated = known.work, known.spec.pipeline.partition
     assert work is not None, "only a model is divided into stages"
     if isinstance(stated, tuple):
-        return Partition(layers=stated)
+        return Partition(layers=stated, copies=shape.copies)
     if stated == "balanced":
-        return balanced_partition(work, stage_rates(known, shape))
-    return Partition.even(work.model.layers, shape.num_stages)
+        return balanced_partition(work, stage_rates(known, shape), copies=shape.copies)
+    return replace(Partition.even(work.model.layers, shape.stages_per_copy), copies=shape.copies)
 
 
 def _steps(known: Figures, shape: Shape, work: Workload, partition: Partition) -> StepModel:
@@ -153,6 +158,7 @@ def _steps(known: Figures, shape: Shape, work: Workload, partition: Partition) -
         tied_stall=stall,
         grad_reduce=_grad_reduce(
             known,
+            shape,
             [count * section.gradient_bytes for count in parameters],
             [count * work.how.element_bytes for count in parameters],
         ),
@@ -176,7 +182,7 @@ def _updates(
     """The optimizer step of every rank."""
     if known.spec.optimizer.update_time is not None:
         return _stated_update(known.spec, shape)
-    step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
+    step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.states.optimizer
     steps = optimizer_steps(parameters, layers, bytes_per_parameter=step_bytes, rates=known.rates)
     return tuple(Constant(value=each) for each in steps)
 
@@ -218,30 +224,50 @@ def _ends(known: Figures, first: str, last: str) -> tuple[End, End] | None:
     return one, other
 
 
-def _grad_reduce(known: Figures, gradients: Sequence[float], parameters: Sequence[float]) -> tuple[Distribution, ...]:
-    """The data-parallel reduction of every rank's bytes, each over its share of its host's NIC.
+def _grad_reduce(
+    known: Figures, shape: Shape, gradients: Sequence[float], parameters: Sequence[float]
+) -> tuple[Distribution, ...]:
+    """The reduction of every rank's bytes: over data-parallel copies, and over the copies that a pipeline has of it.
 
-    A distributed optimizer's all-gather of parameters is counted here, too, before the step that it follows.
-    The copies of the pipeline are alike, and the copies of one rank are on different hosts, so all ranks of a host
-    reduce at once over the NIC they share.
+    Data-parallel copies use each rank's share of its host's NIC. A distributed optimizer's all-gather of parameters is
+    counted here, too, before the step that it follows. The copies of the pipeline are alike, and the copies of one rank
+    are on different hosts, so all ranks of a host reduce at once over the NIC they share. Without them, the two ranks
+    of a bidirectional pipeline that hold the same stages reduce over the way between them.
     """
-    section = known.spec.optimizer
-    if section.data_parallel == 1:
+    section, copies = known.spec.optimizer, shape.copies
+    members = section.data_parallel * copies
+    if members == 1:
         return ()
-    sharing = Counter(device.node for device in known.devices)
     seconds = []
-    for device, *held in zip(known.devices, gradients, parameters, strict=True):
-        nic = reduction_nic(known, device.id)
+    for (bandwidth, latency_s), *held in zip(_reduction_ways(known, shape), gradients, parameters, strict=True):
         seconds.append(
             reduction_seconds(
                 section.gradient_reduction,
-                reduced_bytes(*held, distributed=section.distributed),
-                section.data_parallel,
-                bandwidth=nic.bandwidth / sharing[device.node],
-                latency_s=nic.latency_s,
+                reduced_bytes(*held, distributed=section.distributed and section.data_parallel > 1),
+                members,
+                bandwidth=bandwidth,
+                latency_s=latency_s,
             )
         )
     return tuple(Constant(value=each) for each in seconds)
+
+
+def _reduction_ways(known: Figures, shape: Shape) -> list[tuple[float, float]]:
+    """Bandwidth (bytes/s) and latency (s) that each rank's reduction gets."""
+    if known.spec.optimizer.data_parallel > 1 or known.reduction_nic is not None:
+        sharing = Counter(device.node for device in known.devices)
+        nics = [reduction_nic(known, device.id) for device in known.devices]
+        nodes = [device.node for device in known.devices]
+        return [(nic.bandwidth / sharing[node], nic.latency_s) for nic, node in zip(nics, nodes, strict=True)]
+    of_stage, size = shape.rank_of_stage, shape.stages_per_copy
+    mirror = {of_stage[stage]: of_stage[(stage + size) % shape.num_stages] for stage in range(shape.num_stages)}
+    pairs = [(device, known.devices[mirror[rank]]) for rank, device in enumerate(known.devices)]
+    leaving = Counter(one.node for one, other in pairs if one.node != other.node)
+    paths = [known.cluster.route(one.id, other.id) for one, other in pairs]
+    return [
+        (path.bandwidth / (leaving[one.node] if one.node != other.node else 1), path.latency_s)
+        for path, (one, other) in zip(paths, pairs, strict=True)
+    ]
 
 
 def reduction_nic(known: Figures, device_id: str) -> Interconnect:

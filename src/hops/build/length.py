@@ -11,11 +11,17 @@ YEAR_S = 365.25 * 86_400
 
 def check_length(spec: Spec, costs: StageCosts) -> None:
     """Raise UsageError if a run, one action after the other, would take more than 146 years."""
+    costs = costs.alike()
     backward = zip(costs.input_backward_s, costs.weight_backward_s, costs.fused_backward_s, strict=True)
     compute_s = sum(costs.forward_s) + sum(max(into + weights, fused) for into, weights, fused in backward)
     optimizer = spec.optimizer
     step_s = 0.0 if optimizer.update_time is None else optimizer.update_time.build().mean
-    each_s = costs.shape.num_microbatches * (compute_s + 2 * sum(costs.hop_s)) + step_s + (optimizer.host_gap or 0.0)
+    each_s = (
+        costs.shape.num_microbatches
+        * (compute_s + 2 * sum(costs.hop_s) + 3 * costs.shape.num_stages * costs.host_per_action_s)
+        + step_s
+        + (optimizer.host_gap or 0.0)
+    )
     total_s = each_s * spec.simulation.iterations
     if total_s > LONGEST_S:
         raise UsageError(

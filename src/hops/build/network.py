@@ -36,7 +36,7 @@ def _catalogued(known: Figures) -> Cluster:
         return cluster
     limits = {device.node: TCP_CORE_BYTES_PER_S for device in cluster.devices}
     hosts = dict.fromkeys(limits, 0.0)
-    if spec.pipeline.p2p != "overlapped" and known.operations is not None:
+    if spec.pipeline.p2p in {"blocking", "blocking_fused"} and known.operations is not None:
         hosts = {each.node: known.operations.message * each.kind.operation_s for each in cluster.devices}
     return _limited(cluster, limits, hosts)
 

@@ -15,6 +15,7 @@ from hops.errors import DoesNotFitError
 from hops.faults.plan import FaultPlan
 from hops.model.memory import rank_workspace_bytes
 from hops.program.program import Program
+from hops.recent import Recent
 from hops.schedules.base import StaticScheduler
 from hops.spec.distributions import ConstantForm, Form
 from hops.spec.hardware import StallForm
@@ -26,12 +27,43 @@ from hops.units import format_bytes
 GIB = 1 << 30
 
 
+SHARED_ACTIONS = 20_000  # programs of more are not kept for other setups
+_PROGRAMS: Recent[Program] = Recent(64)
+_FITS: Recent[None] = Recent(64)
+
+
+def arranged(setup: Setup) -> Program | None:
+    """The program of a setup's schedule; None: a policy decides. Setups with the same costs share it."""
+    scheduler = setup.scheduler()
+    if not isinstance(scheduler, StaticScheduler):
+        return None
+
+    def arrange() -> Program:
+        scheduler.configure(setup.expected)
+        return scheduler.program
+
+    about = (type(scheduler), setup.spec.pipeline.schedule, setup.expected)
+    return _PROGRAMS.of(about, arrange, keep=lambda program: program.num_actions <= SHARED_ACTIONS)
+
+
 def check_fit(setup: Setup, program: Program) -> None:
     """Raises DoesNotFitError naming every rank whose weights, states and peak activations exceed its device."""
-    peaks = memory_peaks(program, setup.expected)
+    _FITS.of(
+        (setup.expected, setup.facts.stage_memory, setup.facts.memory_bytes, setup.facts.microbatch_work, program),
+        lambda: _check_fit(setup, program),
+        keep=lambda _: program.num_actions <= SHARED_ACTIONS,
+    )
+
+
+def _check_fit(setup: Setup, program: Program) -> None:
+    peaks = [memory_peaks(program, setup.expected)]
+    if setup.facts.microbatch_work:  # as it is drawn, in the iteration where the rank needs most
+        works = (replace(setup.expected, microbatch_work=work) for work in setup.facts.microbatch_work)
+        peaks = [memory_peaks(program, costs) for costs in works]
     lines = []
     for rank, capacity in enumerate(setup.facts.memory_bytes):
-        line = _overflow(setup, rank, capacity, peaks.activation_bytes[rank], peaks.in_flight[rank])
+        most = max(each.activation_bytes[rank] for each in peaks)
+        line = _overflow(setup, rank, capacity, most, peaks[0].in_flight[rank])
         if line:
             lines.append(line)
     if lines:
@@ -45,10 +77,11 @@ def check_fit(setup: Setup, program: Program) -> None:
 
 def check_weights_fit(setup: Setup) -> None:
     """The same for a policy, of which only this is known before it runs: one microbatch must fit on every rank."""
+    largest = max((max(work) for work in setup.facts.microbatch_work), default=1.0)
     ones = []
     for rank in range(setup.shape.num_ranks):
         activations = [setup.facts.stage_memory[stage].activation_bytes for stage in setup.shape.stages_of(rank)]
-        line = _overflow(setup, rank, setup.facts.memory_bytes[rank], max(activations), 1)
+        line = _overflow(setup, rank, setup.facts.memory_bytes[rank], round(largest * max(activations)), 1)
         ones += [line] if line else []
     if ones:
         raise DoesNotFitError("the plan does not fit into memory\n" + "\n".join(ones))
@@ -87,11 +120,7 @@ class PreparedRun:
     @classmethod
     def of(cls, setup: Setup) -> "PreparedRun":
         """Arrange the schedule once."""
-        scheduler = setup.scheduler()
-        if not isinstance(scheduler, StaticScheduler):
-            return cls(setup=setup, program=None)
-        scheduler.configure(setup.expected)
-        return cls(setup=setup, program=scheduler.program)
+        return cls(setup=setup, program=arranged(setup))
 
     def check_fit(self) -> None:
         """Raises DoesNotFitError if memory is too small."""

@@ -63,14 +63,16 @@ def _figures(spec: Spec, entry: DeviceEntry, kind: DeviceKind) -> Iterator[tuple
         yield "price_per_hour", f"{kind.price_per_hour:g}"
 
 
-def reduction_warnings(spec: Spec) -> tuple[str, ...]:
+def reduction_warnings(spec: Spec, shape: Shape) -> tuple[str, ...]:
     """Copies whose stated times say nothing of gradients reduce nothing, which nobody may have meant."""
     times, section = spec.pipeline.stage_times, spec.optimizer
     unstated = times is not None and "gradients" not in times.model_fields_set
-    if not unstated or not section.enabled or section.data_parallel == 1 or section.gradient_reduction == "none":
+    copies = section.data_parallel * shape.copies
+    if not unstated or not section.enabled or copies == 1 or section.gradient_reduction == "none":
         return ()
+    where = "optimizer.data_parallel" if section.data_parallel > 1 else "pipeline.schedule"
     silent = (
-        f"optimizer.data_parallel: {section.data_parallel} copies reduce nothing, since pipeline.stage_times state no "
+        f"{where}: {copies} copies reduce nothing, since pipeline.stage_times state no "
         "gradients; state their bytes per stage, or gradients: 0 B"
     )
     return (silent,)
@@ -91,10 +93,10 @@ def _ranges(spec: Spec, work: Workload, shape: Shape, scope: Scope) -> list[str]
         "microbatch_size": ([work.batch.samples], scope.microbatch_size),
         "vocab": ([work.model.vocab], scope.vocab),
         "head_dim": ([work.model.head_dim], scope.head_dim),
-        "stages": ([shape.num_stages], scope.stages),
+        "stages": ([shape.stages_per_copy], scope.stages),
     }
     partition = spec.pipeline.partition
-    layers = list(partition) if isinstance(partition, tuple) else [-(-work.model.layers // shape.num_stages)]
+    layers = list(partition) if isinstance(partition, tuple) else [-(-work.model.layers // shape.stages_per_copy)]
     seen["layers per stage"] = (layers, scope.layers_per_stage)
     return [
         f"profile: {name} of {value} is far from what it was fitted on ({low} to {high}): take times with care"

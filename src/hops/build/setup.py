@@ -1,7 +1,10 @@
 """Setup: a spec as everything the engine needs: figures, costs, network, scheduler, settings, facts."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
 
 from hops.build.costs import build_costs
 from hops.build.expected import expected
@@ -16,9 +19,12 @@ from hops.hardware.cluster import Cluster
 from hops.hardware.network import Network
 from hops.metrics.summary import RunFacts
 from hops.program.shape import Shape
-from hops.schedules.base import Scheduler
+from hops.recent import Recent
+from hops.schedules.base import SCHEDULERS, Scheduler
+from hops.spec.distributions import ConstantForm
 from hops.spec.spec import Spec
 from hops.timing.stage_costs import StageCosts
+from hops.units import to_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -48,7 +54,7 @@ class Setup:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the spec is far outside of what its profile was fitted on, or silent about what it would reduce."""
-        return (*reduction_warnings(self.spec), *scope_warnings(self.known, self.shape))
+        return (*reduction_warnings(self.spec, self.shape), *scope_warnings(self.known, self.shape))
 
     def scheduler(self) -> Scheduler:
         """A new scheduler, not configured yet."""
@@ -65,19 +71,59 @@ class Setup:
         )
 
 
+SHARED_RANKS = 1024  # setups of more are not kept for other specs
+_SETUPS: Recent[Setup] = Recent(64)
+_OF_THE_RUN = ("simulation", "output")  # sections that say how a setup runs, and not what it is
+
+
 def build(spec: Spec) -> Setup:
     """Build a spec: look up its figures, then costs, network and what a scheduler may know.
 
+    Specs that have the same sections (`Spec.with_` changes none but those that it names) share what is built of them.
     Raises HopsError where the parts do not fit each other.
     """
+    sections = tuple(getattr(spec, name) for name in Spec.model_fields if name not in _OF_THE_RUN)
+    maker = SCHEDULERS.get(spec.pipeline.schedule.name)
+    setup = _SETUPS.of((maker, *sections), lambda: _built(spec), key=_files(spec), keep=_is_shared)
+    check_length(spec, setup.expected)
+    if setup.spec is spec:
+        return setup
+    simulation = spec.simulation
+    return replace(
+        setup,
+        known=replace(setup.known, spec=spec),
+        settings=replace(
+            setup.settings,
+            iterations=simulation.iterations,
+            seed=simulation.seed,
+            engine=Engine(simulation.engine),
+        ),
+        facts=replace(
+            setup.facts,
+            warmup_iterations=simulation.warmup_iterations,
+            microbatch_work=_work(spec, setup.costs),  # drawn by the seed, for each iteration
+        ),
+    )
+
+
+def _is_shared(setup: Setup) -> bool:
+    return setup.shape.num_ranks <= SHARED_RANKS and "file" not in setup.spec.pipeline.schedule.parameters
+
+
+def _files(spec: Spec) -> tuple[tuple[int, int], ...]:
+    """When the files that hardware names were written, and their sizes."""
+    hardware = spec.hardware
+    names = hardware.catalog if hardware.profile is None else (*hardware.catalog, hardware.profile)
+    stats = [Path(name).stat() for name in names if Path(name).is_file()]
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
+
+
+def _built(spec: Spec) -> Setup:
     shape = spec.shape()
     known = resolve(spec)
     costs = build_costs(known, shape)
     network = build_network(known, shape, costs)
-    p2p = P2P(spec.pipeline.p2p)
-    profile = expected(
-        shape, costs, network, known.devices, blocking=p2p is not P2P.OVERLAPPED, pair_factor=spec.pipeline.pair_factor
-    )
+    profile = expected(shape, costs, network, known.devices, pipeline=spec.pipeline)
     check_length(spec, profile)
     return Setup(
         known=known,
@@ -88,7 +134,8 @@ def build(spec: Spec) -> Setup:
         settings=RunSettings(
             iterations=spec.simulation.iterations,
             seed=spec.simulation.seed,
-            p2p=p2p,
+            p2p=P2P(spec.pipeline.p2p),
+            host_per_action_ns=int(to_ns(np.array(spec.pipeline.host_per_action))),
             pair_factor=spec.pipeline.pair_factor,
             engine=Engine(spec.simulation.engine),
             schedule=spec.pipeline.schedule.name,
@@ -113,8 +160,20 @@ def _facts(known: Figures, shape: Shape, costs: CostModel) -> RunFacts:
         else work.model.model_flop(sequence_length=work.batch.sequence_length, samples=work.batch.samples),
         peak_flop_per_s=tuple(rates.peak_flop_per_s for rates in known.rates),
         stage_memory=tuple(costs.memory(stage) for stage in range(shape.num_stages)),
+        microbatch_work=_work(spec, costs),
+        host_per_action_ns=int(to_ns(np.array(spec.pipeline.host_per_action))),
         memory_bytes=tuple(device.kind.memory_bytes for device in known.devices),
     )
+
+
+def _work(spec: Spec, costs: CostModel) -> tuple[tuple[float, ...], ...]:
+    """The work of every microbatch: a row per iteration, one row for all, or () where all are 1."""
+    stated, simulation = spec.pipeline.microbatch_work, spec.simulation
+    if stated is None:
+        return ()
+    rows = 1 if isinstance(stated, tuple | ConstantForm) else simulation.iterations
+    count = spec.pipeline.microbatches
+    return tuple(tuple(costs.work(number, count, simulation.seed).tolist()) for number in range(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

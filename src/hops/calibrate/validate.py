@@ -11,11 +11,12 @@ from typing import Any
 
 from hops.build.setup import RunInputs, build
 from hops.calibrate.calibrate import digest, folds, scenario
+from hops.calibrate.observations import observe
 from hops.calibrate.predict import VARIANTS, predict, with_profile
 from hops.calibrate.replay import DESCRIPTION, replay
 from hops.calibrate.score import RunFigures, RunScore, Suite, measured_outcome, suite
 from hops.cost.profile import read_profile, write_profile
-from hops.errors import UsageError
+from hops.errors import HopsError, UsageError
 from hops.trace.trace import Trace
 
 REPLAY = "replay"
@@ -55,10 +56,17 @@ class ValidatedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """All runs, in the order of their folders. `how`: what the profile was fitted on, for readers."""
+    """All runs, in the order of their folders.
+
+    Attributes:
+        runs: that could be scored, at least one.
+        how: what the profile was fitted on, for readers.
+        left_out: name and reason of each that could not.
+    """
 
     runs: tuple[ValidatedRun, ...]
     how: str
+    left_out: tuple[tuple[str, str], ...] = ()
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -74,6 +82,7 @@ class Validation:
             "n": len(self.runs),
             "variants": {name: asdict(self.suite(name)) for name in self.variants},
             "runs": [_run_dict(run) for run in self.runs],
+            "left_out": [{"run": name, "reason": reason} for name, reason in self.left_out],
         }
 
 
@@ -101,18 +110,35 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def validate(folders: Sequence[Path], readers: Readers, profile: Path, *, jobs: int = 1) -> Validation:
-    """Predict every run with one profile, and score."""
+    """Predict every run with one profile, and score. A run that cannot be read or predicted is left out, and named.
+
+    Raises UsageError if none is left.
+    """
     tasks = [(folder, readers, profile, tuple(DESCRIPTIONS)) for folder in folders]
-    runs = _each(_validate_run, tasks, jobs)
-    return Validation(runs=tuple(runs), how=f"profile {profile.stem}")
+    return _together(_each(_validate_run, tasks, jobs), [], how=f"profile {profile.stem}")
+
+
+def _together(found: Sequence[ValidatedRun | tuple[str, str]], bad: Sequence[tuple[str, str]], how: str) -> Validation:
+    runs = tuple(each for each in found if isinstance(each, ValidatedRun))
+    left_out = (*bad, *(each for each in found if not isinstance(each, ValidatedRun)))
+    if not runs:
+        reasons = "\n".join(f"  {name}: {reason}" for name, reason in left_out)
+        raise UsageError(f"none of the runs can be scored:\n{reasons}")
+    return Validation(runs=runs, how=how, left_out=left_out)
 
 
 def cross_validate(
     folders: Sequence[Path], readers: Readers, *, number: int, seed: int = 0, jobs: int = 1
 ) -> Validation:
-    """Predict every run by a profile fitted on the runs of other folds; repeats of a scenario are in one fold."""
+    """Predict every run by a profile fitted on the runs of other folds; repeats of a scenario are in one fold.
+
+    A run that cannot be read is in no fold, and named. Raises UsageError for fewer than 2 folds.
+    """
     if number < 2:
         raise UsageError(f"--folds: got {number}, expected at least 2")
+    reasons = _each(_why_unreadable, [(folder, readers) for folder in folders], jobs)
+    bad = [(folder.name, reason) for folder, reason in zip(folders, reasons, strict=True) if reason]
+    folders = [folder for folder, reason in zip(folders, reasons, strict=True) if not reason]
     inputs = [readers.inputs(folder) for folder in folders]
     fold = folds(inputs, number, seed)
     with TemporaryDirectory() as place:
@@ -127,9 +153,8 @@ def cross_validate(
         ]
         runs = _each(_validate_run, tasks, jobs)
     scenarios = len({scenario(each) for each in inputs})
-    return Validation(
-        runs=tuple(runs), how=f"{number}-fold cross-validation over {scenarios} scenarios, shuffled with seed {seed}"
-    )
+    how = f"{number}-fold cross-validation over {scenarios} scenarios, shuffled with seed {seed}"
+    return _together(runs, bad, how)
 
 
 def _each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int) -> list[Any]:
@@ -140,8 +165,25 @@ def _each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int) -> list[A
         return list((map if pool is None else pool.map)(work, tasks))
 
 
-def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> ValidatedRun:
-    folder, readers, profile, variants = task
+def _why_unreadable(task: tuple[Path, Readers]) -> str:
+    """Why a run cannot be used; empty: it can."""
+    folder, readers = task
+    try:
+        observe(readers.inputs(folder), readers.trace(folder), warmup=readers.warmup)
+    except HopsError as error:
+        return str(error)
+    return ""
+
+
+def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> ValidatedRun | tuple[str, str]:
+    """The scored run, or its name and why it cannot be scored."""
+    try:
+        return _scored(*task)
+    except HopsError as error:
+        return task[0].name, str(error)
+
+
+def _scored(folder: Path, readers: Readers, profile: Path, variants: Sequence[str]) -> ValidatedRun:
     inputs = readers.inputs(folder)
     predicted = {name: predict(inputs, name, profile) for name in variants if name != REPLAY}
     trace = readers.trace(folder)  # opened when all predictions are made
@@ -162,7 +204,6 @@ def _validate_run(task: tuple[Path, Readers, Path, tuple[str, ...]]) -> Validate
 
 def _calibrate_fold(task: tuple[list[Path], Readers, Path]) -> None:
     from hops.calibrate.calibrate import calibrate
-    from hops.calibrate.observations import observe
 
     folders, readers, file = task
     runs = [observe(readers.inputs(each), readers.trace(each), warmup=readers.warmup) for each in folders]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.console import JsonOption
+from hops.cli.console import JsonOption, QuietOption
 from hops.cli.schedule import BudgetOption
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def hetero16(
     memory: Annotated[str, typer.Option(help="Activations each stage may hold: none (no limit), p, or 1f1b.")] = "none",
     *,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """The 16 pipelines of the original HOPS: 1F1B, zero bubble, its rule and hops_hetero, under two cost models.
 
@@ -66,6 +67,8 @@ def hetero16(
             }
         )
         return
+    if quiet:
+        return
     for name, rows in found.items():
         show(_pipelines(name, rows))
     show(_gains(reports))
@@ -78,9 +81,10 @@ def rivals_of(rows: "Sequence[Versus]") -> list[str]:
 
 def _pipelines(costs: str, rows: "Sequence[Versus]") -> "Table":
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=f"ms per iteration, costs {costs}", title_justify="left")
+    from hops.report.tables import FittedTable
+
+    table = FittedTable(box=SIMPLE_HEAD, pad_edge=False, title=f"ms per iteration, costs {costs}", title_justify="left")
     table.add_column("pipeline", no_wrap=True)
     names = list(rows[0].planned_ms)
     for heading in [*names, "bound", "gap %"]:
@@ -95,9 +99,10 @@ def _pipelines(costs: str, rows: "Sequence[Versus]") -> "Table":
 
 def _gains(reports: dict[str, list[dict[str, Any]]]) -> "Table":
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title="what hops_hetero gains", title_justify="left")
+    from hops.report.tables import FittedTable
+
+    table = FittedTable(box=SIMPLE_HEAD, pad_edge=False, title="what hops_hetero gains", title_justify="left")
     for heading in ("costs", "against", "timed"):
         table.add_column(heading, no_wrap=True)
     for heading in ("wins", "ties", "lost", "mean\n%", "low\n%", "high\n%"):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hops.cli.console import JsonOption, SetOption, SpecArgument
+from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
 
 RunArgument = Annotated[
     Path,
@@ -29,13 +29,15 @@ def stragglers(
         typer.Option("--warmup", metavar="N", min=0, help="Leading iterations left out; default: found in the trace."),
     ] = None,
     format_name: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="megatron, kineto, csv or hops; default: guessed.")
+        str,
+        typer.Option("--format", metavar="NAME", help="megatron, kineto, hops_tracing, csv or hops; default: guessed."),
     ] = "",
     *,
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Drop faulty lines and count them, instead of stopping at the first.")
     ] = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Find devices and links that got slow, or are slower than others of equal work, with evidence and cost.
 
@@ -57,7 +59,7 @@ def stragglers(
     )
     if as_json:
         show_json({"run": recorded.name, **asdict(found)})
-    else:
+    elif not quiet:
         show(render_stragglers(recorded.title, found))
 
 
@@ -86,6 +88,7 @@ def whatif(
     overrides: SetOption = None,
     *,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Say what a change costs: the run as it is, and with the change, under each schedule."""
     from dataclasses import asdict
@@ -105,5 +108,5 @@ def whatif(
     if as_json:
         rows = {name: {**asdict(each), "longer": each.longer} for name, each in found.items()}
         show_json({"changes": asdict(changes), "schedules": rows, "refused": refused})
-    else:
+    elif not quiet:
         show(render_what_if(changes, found), *(f"{name} cannot run: {why}" for name, why in refused.items()))

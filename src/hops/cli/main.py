@@ -9,25 +9,28 @@ from hops.cli import (
     calibrate,
     diagnose,
     draw,
+    export,
     goodput,
     importing,
     listing,
     plan,
+    rehearse,
     report,
     research,
     run,
     schedule,
     trace,
 )
+from hops.cli.group import HopsGroup
 from hops.errors import HopsError, SpecError
 
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="hops",
+    cls=HopsGroup,
     help="Predict, plan and explain pipeline-parallel LLM training on mixed GPUs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,16 +64,18 @@ app.command("whatif")(diagnose.whatif)
 app.command("stragglers")(diagnose.stragglers)
 app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(calibrate.validate)
+app.command("export")(export.export)
+app.command("rehearse")(rehearse.rehearse)
 app.command("init")(listing.init)
 app.command("show")(listing.show)
 app.command("schema")(listing.schema)
-app.add_typer(listing.app, name="list")
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(bench.app, name="bench")
-app.add_typer(importing.app, name="import")
-app.add_typer(research.app, name="research")
-app.add_typer(trace.app, name="trace")
-app.add_typer(goodput.app, name="faults")
+app.add_typer(listing.app, name="list", cls=HopsGroup)
+app.add_typer(schedule.app, name="schedule", cls=HopsGroup)
+app.add_typer(bench.app, name="bench", cls=HopsGroup)
+app.add_typer(importing.app, name="import", cls=HopsGroup)
+app.add_typer(research.app, name="research", cls=HopsGroup)
+app.add_typer(trace.app, name="trace", cls=HopsGroup)
+app.add_typer(goodput.app, name="faults", cls=HopsGroup)
 
 
 def main() -> None:

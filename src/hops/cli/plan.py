@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import JsonOption, Lines, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
     from hops.planner.result import Plan, PlanReport
@@ -37,7 +37,7 @@ def plan(
             "--output",
             "-o",
             metavar="FOLDER",
-            help="Write a spec per plan, plans.json, pictures and a report into this folder.",
+            help="Write a spec and its exports per plan, plans.json, pictures and a report into this folder.",
         ),
     ] = None,
     *,
@@ -83,8 +83,11 @@ def stages(*, visible: bool) -> Iterator["Callable[[str, int, int], None] | None
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    if not (visible and console.is_terminal):
+    if not visible:
         yield None
+        return
+    if not console.is_terminal:
+        yield Lines()
         return
     with Progress(console=console, transient=True) as bar:
         tasks: dict[str, object] = {}
@@ -116,7 +119,7 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
                 f"# Plan {number} by {report.objective}: {1e3 * each.seconds:.3f} ms an iteration in `hops run`.\n"
             )
             out.write(dump(each.spec))
-        paths.append(path)
+        paths += [path, *_exported(each, folder / f"plan-{number}")]
     with atomic_write(folder / "plans.json") as out:
         out.write(json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n")
     best = report.plans[0]
@@ -126,6 +129,31 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
     draw_pareto(points, folder / "pareto.png", unit="tokens")
     write_report(plan_page(report), folder / "report.html")
     return [*paths, *(folder / name for name in ("plans.json", "timeline.png", "pareto.png", "report.html"))]
+
+
+def _exported(plan: "Plan", folder: Path) -> list[Path]:
+    """What `hops export` writes for every runtime that can run the plan: a folder each, and why the others cannot."""
+    from hops.errors import UsageError
+    from hops.exporters import EXPORTERS, launchable
+    from hops.exporters.base import Exported, write
+
+    paths, refused = [], []
+    try:
+        ready = launchable(plan.spec, folder.name)
+    except UsageError as error:
+        return write(Exported(files={"not-exported.txt": f"{error}\n"}), folder)
+    for name in EXPORTERS.names():
+        try:
+            exported = EXPORTERS.get(name)().export(ready)
+        except UsageError as error:
+            refused.append(f"{name}: {error}")
+            continue
+        notes = {"notes.txt": "".join(f"{note}\n" for note in exported.notes)} if exported.notes else {}
+        write(Exported(files={**exported.files, **notes}), folder / name)
+        paths.append(folder / name)
+    if refused:
+        write(Exported(files={"not-exported.txt": "\n".join(refused) + "\n"}), folder)
+    return paths
 
 
 def _point(label: str, plan: "Plan") -> "PlanPoint":

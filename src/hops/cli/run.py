@@ -49,6 +49,7 @@ def run(
     from hops.spec.load import load
 
     loaded = load(spec, overrides or ())
+    _check_outputs(loaded.output, None if output is None else everything(output))
     iterations = loaded.simulation.iterations
     with progress("simulating", iterations, visible=not quiet and not as_json) as on_iteration:
         simulated = simulate(loaded, on_iteration=on_iteration)
@@ -64,6 +65,14 @@ def run(
         broken = [render_losses(losses(simulated.trace), simulated.plan)] if simulated.plan else []
         far = [f"! {sentence}" for sentence in simulated.setup.warnings]
         show(render_summary(summary), *far, *broken, *(f"wrote {path}" for path in written))
+
+
+def _check_outputs(*sections: "OutputSection | None") -> None:
+    """Raise UsageError for an output that could not be written, before the run."""
+    from hops.files import check_writable
+
+    names = [name for section in sections if section is not None for name in section.model_dump().values()]
+    check_writable(Path(name) for name in names if name is not None)
 
 
 def everything(folder: Path) -> "OutputSection":
@@ -192,6 +201,8 @@ def compare(
     from hops.spec.load import load
     from hops.viz.comparison import draw_comparison
 
+    if picture is not None and not picture.parent.is_dir():
+        raise UsageError(f"--picture {picture}: there is no folder {picture.parent}; make it, or name another")
     names = [name.strip() for name in schedules.split(",") if name.strip()]
     if len(set(names)) != len(names) or not names:
         raise UsageError(f"--schedules: got {schedules!r}, expected different names separated by commas")

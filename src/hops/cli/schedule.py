@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.console import JsonOption
+from hops.cli.console import JsonOption, QuietOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,6 +25,7 @@ def search(
     seed: Annotated[int, typer.Option(min=0, help="Of the random choices.")] = 0,
     *,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Search the program with the shortest makespan, and say how far from a proven bound it is.
 
@@ -33,7 +34,7 @@ def search(
     """
     import json
 
-    from hops.cli.console import show
+    from hops.cli.console import emit_json, show
     from hops.schedules.builtins import search_from_builtins
     from hops.search.search import iterations_for, search_report, warm_up
     from hops.timing.examples import read_profiles
@@ -47,10 +48,10 @@ def search(
         iterations = iterations_for(seconds, each.profile)
         result = search_from_builtins(each.profile, iterations=iterations, seed=seed)
         report = search_report(each.name, result, (time.perf_counter() - started) * 1e3)
-        if as_json:
-            typer.echo(json.dumps(report, allow_nan=False))
         reports.append(report)
-    if not as_json:
+    if as_json:
+        emit_json("".join(json.dumps(report, allow_nan=False) + "\n" for report in reports))
+    elif not quiet:
         show(_table(reports))
 
 
@@ -67,12 +68,13 @@ def parse_budget(text: str) -> float:
 
 def _table(reports: list[dict[str, Any]]) -> "Table":
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    from hops.report.tables import FittedTable
+
+    table = FittedTable(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("pipeline", no_wrap=True)
     for heading in ("makespan\nms", "bound\nms", "gap\n%", "best built-in\nms", "gain\n%", "search\nms"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         built_in = min((each for each in report["builtins_ms"].values() if each is not None), default=None)
         table.add_row(
@@ -136,11 +138,14 @@ def show_schedule(
 
 @app.command()
 def check(
-    path: Annotated[Path, typer.Argument(metavar="PROGRAM", help="A program file.")], *, as_json: JsonOption = False
+    path: Annotated[Path, typer.Argument(metavar="PROGRAM", help="A program file.")],
+    *,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
     from hops.cli.console import show_json
-    from hops.program.lowering import load_program
+    from hops.program.reading import load_program
     from hops.timing.longest_path import evaluate
     from hops.timing.stage_costs import StageCosts
 
@@ -157,6 +162,8 @@ def check(
             }
         )
         return
+    if quiet:
+        return
     typer.echo(
         f"{path}: {program.num_actions} actions on {program.shape.num_ranks} ranks can run; most microbatches in "
         f"flight per rank: {' '.join(map(str, found.peak_in_flight))}"
@@ -166,7 +173,7 @@ def check(
 def named_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":
     """The program of a named schedule with uniform times, or of a file."""
     from hops.errors import UsageError
-    from hops.program.lowering import load_program
+    from hops.program.reading import load_program
     from hops.schedules.base import StaticScheduler
     from hops.spec.schedule import ScheduleChoice
     from hops.timing.stage_costs import StageCosts

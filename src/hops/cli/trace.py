@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.console import JsonOption
+from hops.cli.console import JsonOption, QuietOption
 
 if TYPE_CHECKING:
     from hops.cli.recorded import Recorded
@@ -25,7 +25,7 @@ AlignOption = Annotated[
 ]
 FormatOption = Annotated[
     str,
-    typer.Option("--format", metavar="NAME", help="megatron, kineto, csv or hops; default: guessed."),
+    typer.Option("--format", metavar="NAME", help="megatron, kineto, hops_tracing, csv or hops; default: guessed."),
 ]
 WarmupOption = Annotated[
     int | None,
@@ -49,6 +49,7 @@ def show_trace(
     lenient: LenientOption = False,
     align_clocks: AlignOption = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Audit a run: stage times, gaps, stalls, bubble, and whether it ran the schedule it is labelled with."""
     from hops.cli.console import show, show_json
@@ -79,6 +80,8 @@ def show_trace(
                 "summary": found.summary.to_dict(),
             }
         )
+        return
+    if quiet:
         return
     show(render_audit(found))
     if picture is not None:
@@ -112,6 +115,7 @@ def diff_traces(
     lenient: LenientOption = False,
     align_clocks: AlignOption = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Say where the iteration times of two runs differ, by cause, rank, op and link; the terms sum to the difference.
 
@@ -134,6 +138,8 @@ def diff_traces(
         draw_diff(named[0], named[1], picture)
     if as_json:
         show_json({"first": str(first), "second": str(second), **found.to_dict()})
+        return
+    if quiet:
         return
     show(render_difference(found, runs[0].title, runs[1].title))
     if picture is not None:

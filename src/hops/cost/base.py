@@ -49,11 +49,14 @@ class CostModel(ABC):
 
     @abstractmethod
     def seconds(self, stage: int, op: Op) -> float:
-        """Expected seconds of one action (op is F, B, I or W)."""
+        """Expected seconds of one action (op is F, B, I or W) of a microbatch of work 1."""
 
     @abstractmethod
     def message_bytes(self, stage: int, op: Op) -> int:
-        """Bytes that the stage sends on after the op: activations after F, gradients after B or I; 0 after W."""
+        """Bytes that the stage sends on after the op: activations after F, gradients after B or I; 0 after W.
+
+        Of a microbatch of work 1, as the activations of `memory`.
+        """
 
     @abstractmethod
     def memory(self, stage: int) -> StageMemory: ...
@@ -61,6 +64,13 @@ class CostModel(ABC):
     def step(self, iteration: int, seed: int) -> StepCosts:
         """What the end of this iteration costs."""
         return StepCosts()
+
+    def work(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
+        """How large each microbatch of an iteration is: shape (microbatches,), or (1,) where all are 1.
+
+        `draw` has it in its seconds; bytes of messages and activations are to be multiplied by it.
+        """
+        return np.ones(1)
 
     def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
         """Seconds of every action of an iteration: shape (stages, 4 ops in the order F B I W, microbatches).
@@ -93,3 +103,6 @@ class WrappedCosts(CostModel):
 
     def step(self, iteration: int, seed: int) -> StepCosts:
         return self.inner.step(iteration, seed)
+
+    def work(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
+        return self.inner.work(iteration, num_microbatches, seed)

@@ -37,6 +37,16 @@ class Paired(WrappedCosts):
         return self.inner.draw(iteration, num_microbatches, seed) * self._factors
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPaired(WrappedCosts):
+    """Another model's costs of actions that are all in pairs: where a policy decides which ones are."""
+
+    factor: float
+
+    def draw(self, iteration: int, num_microbatches: int, seed: int) -> FloatArray:
+        return self.inner.draw(iteration, num_microbatches, seed) * self.factor
+
+
 def paired(costs: CostModel, program: Program, factor: float) -> CostModel:
     """Costs of a program whose pairs take `factor` of their actions' time; the same costs where that is 1."""
     return costs if factor == 1 else Paired(inner=costs, program=program, factor=factor)

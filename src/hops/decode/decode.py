@@ -5,6 +5,7 @@ A file's form is a type: a frozen dataclass of dataclasses, tuples, mappings, sc
 """
 
 import json
+import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -158,14 +159,23 @@ def read_text(
         why = reason(refusal) if isinstance(refusal, OSError) else str(refusal)
         name = shown(str(file)) if "\0" in str(file) else file
         raise error(f"{name}: cannot be read: {why}{f'; expected {expected}' if fix is None else fix(file)}") from None
+    return _decoded(raw, str(file), error=error, expected=expected, largest=largest)
+
+
+def read_input(*, error: type[HopsError], expected: str, largest: int = LARGEST) -> str:
+    """What stands on standard input, as `read_text` reads a file. Raises `error`."""
+    return _decoded(sys.stdin.buffer.read(largest + 1), "<stdin>", error=error, expected=expected, largest=largest)
+
+
+def _decoded(raw: bytes, name: str, *, error: type[HopsError], expected: str, largest: int) -> str:
     if len(raw) > largest:
-        raise error(f"{file}: got more than {largest} bytes, expected {expected} of at most that many")
+        raise error(f"{name}: got more than {largest} bytes, expected {expected} of at most that many")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as refusal:
-        raise error(f"{file}: is not text in UTF-8 (byte {refusal.start}), expected {expected}") from None
+        raise error(f"{name}: is not text in UTF-8 (byte {refusal.start}), expected {expected}") from None
     if "\0" in text:
-        raise error(f"{file}: is binary (a zero byte at {text.index(chr(0))}), expected {expected}")
+        raise error(f"{name}: is binary (a zero byte at {text.index(chr(0))}), expected {expected}")
     return text
 
 

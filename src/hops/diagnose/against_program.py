@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from hops.errors import UsageError
-from hops.program.lowering import load_program
 from hops.program.program import Program
+from hops.program.reading import load_program
 from hops.program.text import marked_excerpt
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace
@@ -73,6 +73,7 @@ def _check_shape(trace: Trace, program: Program, path: Path) -> None:
     meta, shape = trace.meta, program.shape
     for what, got, expected in (
         ("rank of stage", list(shape.rank_of_stage), list(meta.rank_of_stage)),
+        ("copies of the model", shape.copies, meta.copies),
         ("microbatches", shape.num_microbatches, meta.num_microbatches),
     ):
         if got != expected:

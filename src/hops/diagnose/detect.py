@@ -10,9 +10,8 @@ from hops.errors import HopsError, TraceError
 from hops.program.action import ACTION_OPS, Op
 from hops.program.program import Program
 from hops.program.shape import Shape
-from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
+from hops.schedules.base import SCHEDULERS, StaticScheduler, variants
 from hops.schedules.builtins import CHOOSERS, KEPT_TO_COMPARE
-from hops.schedules.interleaved_1f1b import Interleaved1F1B
 from hops.timing.stage_costs import StageCosts
 from hops.trace.order import program_from_trace
 from hops.trace.trace import Stream, Trace
@@ -37,7 +36,8 @@ class Detected:
 
     def contradicts(self, label: str) -> bool:
         """Whether the label names a schedule of ours that gives another order than the one that ran."""
-        return bool(self.names) and label in _comparable() and label not in self.names
+        names = {name.partition(" ")[0] for name in self.names}  # without what they state
+        return bool(names) and label in _comparable() and label not in names
 
 
 def detect(trace: Trace) -> Detected:
@@ -73,15 +73,14 @@ def _same_order(trace: Trace) -> list[list[int]]:
 def _programs(shape: Shape, profile: StageCosts) -> Iterator[tuple[str, Program]]:
     """Every static schedule's program for the shape, by name; those that cannot arrange it are passed over."""
     for name in _comparable():
-        for scheduler in _variants(name, shape):
+        for called, scheduler in variants(name, shape):
+            if not isinstance(scheduler, StaticScheduler):
+                continue
             try:
-                if scheduler.shape(shape.num_ranks, shape.num_microbatches) != shape:
-                    continue
                 scheduler.configure(profile)
             except HopsError:
                 continue
-            if isinstance(scheduler, StaticScheduler):
-                yield name, scheduler.program
+            yield called, scheduler.program
 
 
 def _comparable() -> list[str]:
@@ -89,20 +88,10 @@ def _comparable() -> list[str]:
     return [name for name in SCHEDULERS.names() if name not in (*CHOOSERS, *KEPT_TO_COMPARE)]
 
 
-def _variants(name: str, shape: Shape) -> Iterator[Scheduler]:
-    """A schedule as it comes; interleaved in as many chunks as the shape has."""
-    kind = SCHEDULERS.get(name)
-    chunks = shape.num_stages // shape.num_ranks
-    if kind is not Interleaved1F1B:
-        yield kind()
-    elif chunks >= 2:
-        yield Interleaved1F1B(chunks=chunks)
-
-
 def _medians(trace: Trace) -> StageCosts:
     """Median seconds of every op of every stage; an op that never ran takes what B = I + W leaves."""
     rows = trace.where((trace.stream == Stream.COMPUTE) & (trace.op <= Op.W))
-    shape = Shape(num_microbatches=trace.meta.num_microbatches, rank_of_stage=trace.meta.rank_of_stage)
+    shape = trace.meta.shape
     seconds = {op: _by_stage(rows, op, shape.num_stages) for op in ACTION_OPS}
     uniform = StageCosts.uniform(shape)
     split = np.where(seconds[Op.I] + seconds[Op.W] > 0, seconds[Op.I] + seconds[Op.W], seconds[Op.B])

@@ -170,7 +170,8 @@ class Breakage:
         self._under_way[message] = None
         message.sent_ns, message.turn = self._run.loop.now, message.turn + 1
         stage, op, microbatch = message.action
-        size, delay = self._run.message_bytes[stage][op], message.iteration.delay_ns[stage][op][microbatch]
+        size = message.iteration.size_bytes[stage][op][microbatch]
+        delay = message.iteration.delay_ns[stage][op][microbatch]
         message.transfer = self._run.links.send(message.ranks, size, delay, self._delivered, message, message.turn)
 
     def _delivered(self, message: Message, turn: int) -> None:
@@ -185,7 +186,7 @@ class Breakage:
             run.links.cancel(message.transfer)
         stage, op, microbatch = message.action
         if message.sent_ns < now:
-            number, size = message.iteration.number, run.message_bytes[stage][op]
+            number, size = message.iteration.number, message.iteration.size_bytes[stage][op][microbatch]
             run.recorder.message(_LOST, number, message.ranks, stage, op, microbatch, message.sent_ns, now, size)
         message.turn += 1
         del self._under_way[message]

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hops.cost.base import CostModel
 from hops.distributions import generators
 from hops.hardware.network import Network, Route
-from hops.program.action import NUM_OPS, Op
+from hops.program.action import ACTION_OPS, NUM_OPS, Op
 from hops.program.shape import Shape
+from hops.recent import Recent
 from hops.units import to_ns
 
 Ints = NDArray[np.int64]
@@ -27,33 +28,63 @@ def draw_durations(number: int, shape: Shape, costs: CostModel, seed: int) -> In
     return to_ns(drawn).reshape(shape.num_stages * NUM_OPS, -1)
 
 
+def draw_sizes(number: int, shape: Shape, costs: CostModel, seed: int) -> Ints:
+    """Bytes of the message that each action sends: shape as of durations; 0 where nothing is sent."""
+    work = costs.work(number, shape.num_microbatches, seed)
+    sizes: Ints = np.rint(message_sizes(costs).reshape(-1, 1) * work).astype(np.int64)
+    return sizes
+
+
+def message_sizes(costs: CostModel) -> Ints:
+    """Bytes that each stage sends after each op for a microbatch of work 1: shape (stages, 4)."""
+    sends = [op for op in ACTION_OPS if op.sends]
+    none = [0] * (NUM_OPS - len(sends))  # the ops that send come first
+    sizes = [[costs.message_bytes(stage, op) for op in sends] + none for stage in range(costs.num_stages)]
+    return np.array(sizes, dtype=np.int64).reshape(-1, NUM_OPS)
+
+
 def draw_delays(number: int, shape: Shape, network: Network, seed: int) -> Ints:
     """Latency of the message that each action sends: shape as of durations; 0 where nothing is sent."""
+    routes, fixed = _LATENCIES.of((network,), lambda: _latencies(shape, network), key=shape)
+    if fixed is not None:
+        return fixed
+    delays = np.zeros((shape.num_stages, NUM_OPS, shape.num_microbatches), dtype=np.int64)
+    places = [(stage, int(op)) for stage, op in routes]
+    delays[tuple(np.array(places).T)] = _draw_routes(number, routes, shape.num_microbatches, seed)
+    delays[:, Op.B] = delays[:, Op.I]  # a gradient is a gradient
+    return delays.reshape(shape.num_stages * NUM_OPS, -1)
+
+
+Routes = Mapping[tuple[int, Op], Route]
+_LATENCIES: Recent[tuple[Routes, Ints | None]] = Recent(64)
+
+
+def _latencies(shape: Shape, network: Network) -> tuple[Routes, Ints | None]:
+    """The route of what each stage sends after F and I; and all delays, shape (stages * 4 ops, 1), if none is drawn."""
     routes = {
         (stage, op): network.routes[owner, target]
         for stage, owner in enumerate(shape.rank_of_stage)
         for op in (Op.F, Op.I)
         if (target := receiver(shape, stage, op)) not in (None, owner)
     }
-    drawn = any(route.jitter is not None or route.stall is not None for route in routes.values())
-    delays = np.zeros((shape.num_stages, NUM_OPS, shape.num_microbatches if drawn else 1), dtype=np.int64)
-    if not drawn:
-        for (stage, op), route in routes.items():
-            delays[stage, op] = to_ns(route.latency_s)
-    elif routes:
-        places = [(stage, int(op)) for stage, op in routes]
-        delays[tuple(np.array(places).T)] = _draw_routes(number, routes, shape.num_microbatches, seed)
-    delays[:, Op.B] = delays[:, Op.I]  # a gradient is a gradient
-    return delays.reshape(shape.num_stages * NUM_OPS, -1)
+    if any(route.jitter is not None or route.stall is not None for route in routes.values()):
+        return routes, None
+    delays = np.zeros((shape.num_stages, NUM_OPS, 1), dtype=np.int64)
+    for (stage, op), route in routes.items():
+        delays[stage, op] = to_ns(route.latency_s)
+    delays[:, Op.B] = delays[:, Op.I]
+    fixed = delays.reshape(shape.num_stages * NUM_OPS, -1)
+    fixed.setflags(write=False)
+    return routes, fixed
 
 
 def receiver(shape: Shape, stage: int, op: Op) -> int | None:
     """The rank that needs the output of an op; None: nobody does."""
-    other = stage + 1 if op is Op.F else stage - 1
-    return shape.rank_of_stage[other] if op.sends and 0 <= other < shape.num_stages else None
+    other = shape.after(stage) if op is Op.F else shape.before(stage)
+    return shape.rank_of_stage[other] if op.sends and other is not None else None
 
 
-def _draw_routes(number: int, routes: Mapping[tuple[int, Op], Route], count: int, seed: int) -> Ints:
+def _draw_routes(number: int, routes: Routes, count: int, seed: int) -> Ints:
     """Latency of `count` messages over each route, drawn for (seed, iteration, stage, op): shape (routes, count)."""
     keys = [(number, stage, int(op)) for stage, op in routes]
     seconds = np.empty((len(routes), count))

@@ -6,7 +6,7 @@ A run pauses where Python has something to do (draw the next iteration, make roo
 from hops.compiled import bare_kernel, kernel_part
 from hops.engine.kernel_actions import end_iteration, missing, start, wake
 from hops.engine.kernel_faults import happen
-from hops.engine.kernel_messages import on_time, pass_on, want
+from hops.engine.kernel_messages import on_time, pass_on, post_receives, want
 from hops.engine.kernel_rows import close_row
 from hops.engine.records import (
     ACTION,
@@ -36,6 +36,7 @@ from hops.engine.records import (
     PAIR,
     PAUSE,
     POSITION,
+    RESTING,
     ROW,
     STALLED,
     STOPPED,
@@ -52,7 +53,7 @@ from hops.engine.records import (
     Tables,
     Windows,
 )  # fmt: skip
-from hops.engine.timers import unset
+from hops.engine.timers import set_timer, unset
 
 ROWS_PER_RANK = 4  # more than one event opens, apart from messages that are sent again
 
@@ -64,6 +65,10 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
     An action passes its output on; the first of a pair waits with that for the second.
     """
     ranks, clock, task = state.ranks, state.clock, state.ranks[rank, TASK]
+    if ranks[rank, RESTING]:
+        ranks[rank, RESTING] = 0
+        wake(state, rank)
+        return
     ranks[rank, TASK] = NONE
     close_row(rows, clock, ranks[rank, ROW])
     if task > OP_W:
@@ -86,15 +91,21 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
         pass_on(tables, drawn, state, rows, rank, action)
         action = ranks[rank, HELD]
         ranks[rank, HELD] = NONE
-    wake(state, rank)
+    if tables.rest_ns and ranks[rank, POSITION] < tables.of_rank[rank, BEHIND_LAST]:
+        ranks[rank, RESTING] = 1
+        set_timer(state.timers, clock, rank, clock[NOW] + tables.rest_ns, 0)
+    else:
+        wake(state, rank)
 
 
 @kernel_part
 def decide(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int) -> None:
     """An idle rank starts what it can."""
     ranks = state.ranks
-    if ranks[rank, BUSY] or ranks[rank, LEFT] or ranks[rank, OUTSTANDING]:
+    if ranks[rank, BUSY] or ranks[rank, LEFT] or ranks[rank, RESTING] or ranks[rank, OUTSTANDING]:
         return
+    if tables.posted:
+        post_receives(tables, drawn, state, rows, rank)
     action = ranks[rank, POSITION]
     if action == tables.of_rank[rank, BEHIND_LAST]:
         ranks[rank, LEFT] = 1

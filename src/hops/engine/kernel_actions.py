@@ -60,6 +60,7 @@ from hops.engine.records import (
     PAIR,
     PAUSE,
     POSITION,
+    POSTED,
     ROW,
     SINCE,
     SINGLE,
@@ -259,12 +260,14 @@ def missing(tables: Tables, state: State, rank: int, action: int) -> int:
 @kernel_part
 def next_receiver(tables: Tables, state: State, rank: int) -> int:
     """The action for which the rank receives a message before it sends again; NONE: there is none."""
-    arrived = ARRIVED + (state.ranks[rank, ITERATION] & 1)
+    arrived, sends = ARRIVED + (state.ranks[rank, ITERATION] & 1), False
     for action in range(state.ranks[rank, POSITION], tables.of_rank[rank, BEHIND_LAST]):
         need = tables.actions[NEED, action]
         if need != NONE and not state.messages[arrived, need]:
             return action
-        if tables.actions[BRING, action] != NONE:
+        sends = sends or tables.actions[BRING, action] != NONE
+        opens = tables.paired and tables.actions[PAIR, action] == OPENS
+        if sends and not opens:  # a pair takes the inputs of both before it sends
             return NONE
     return NONE
 
@@ -293,7 +296,7 @@ def go_on(tables: Tables, state: State, rank: int) -> None:
         meeting[slot, AT_NORM] = meeting[slot, AT_END] = meeting[slot, AT_GONE] = 0
     ranks[rank, ITERATION] = number
     ranks[rank, POSITION] = tables.of_rank[rank, FIRST]
-    ranks[rank, LEFT] = 0
+    ranks[rank, POSTED] = ranks[rank, LEFT] = 0
     wake(state, rank)
 
 

@@ -27,7 +27,6 @@ from hops.engine.records import (
     RATE,
     SHARED_HIGH,
     SHARED_LOW,
-    SIZE,
     State,
     Tables,
 )  # fmt: skip
@@ -67,14 +66,14 @@ def rerate(tables: Tables, state: State, low: int, high: int) -> None:
 
 
 @kernel_part
-def join(tables: Tables, state: State, transfer: int) -> None:
+def join(tables: Tables, state: State, transfer: int, size: int) -> None:
     """Bytes begin to move."""
     transfers, links, hops = state.transfers, state.links, state.hops
     kind = tables.actions[KIND, transfers[transfer, ACTION_OF]]
     low, high = tables.kinds[kind, SHARED_LOW], tables.kinds[kind, SHARED_HIGH]
     transfers[transfer, DOING] = MOVING
     transfers[transfer, MOVED_AT] = state.clock[NOW]
-    state.moving[transfer, BYTES_LEFT] = tables.kinds[kind, SIZE]
+    state.moving[transfer, BYTES_LEFT] = size
     state.moving[transfer, RATE] = 0.0
     for at in range(low, high):
         link, hop = tables.crossed[at], transfer * tables.most_hops + at - low

@@ -38,13 +38,19 @@ from hops.engine.records import (
     OWNER,
     PLACE,
     PLACES,
+    POSITION,
+    POST_AT,
+    POST_MESSAGE,
+    POSTED,
+    POSTS_HIGH,
+    POSTS_LOW,
     REACH,
     ROUTE_HIGH,
     ROUTE_LOW,
     ROW_OF,
     SHARED_HIGH,
     SHARED_LOW,
-    SIZE,
+    SIZE_BY_ACTION,
     TARGET,
     TRAILING,
     WAITING,
@@ -129,13 +135,14 @@ def send(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) 
     do_next(state, transfer, MOVING)
     action = transfers[transfer, ACTION_OF]
     kind = tables.actions[KIND, action]
-    size = tables.kinds[kind, SIZE]
+    slot = transfers[transfer, ITERATION_OF] & 1
+    size = drawn.size[slot, action if drawn.once[slot, SIZE_BY_ACTION] else kind]
     transfers[transfer, ROW_OF] = open_row(
         rows, clock, transfers[transfer, ITERATION_OF], tables.kinds[kind, OWNER], MESSAGE, kind >> 2, kind & 3,
         tables.actions[MICROBATCH, action], tables.kinds[kind, TARGET], size,
     )  # fmt: skip
     if size and tables.kinds[kind, SHARED_LOW] < tables.kinds[kind, SHARED_HIGH]:
-        join(tables, state, transfer)
+        join(tables, state, transfer, size)
     else:
         trail(tables, drawn, state, rows, transfer)
 
@@ -210,12 +217,26 @@ def want(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int, mess
 
 
 @kernel_part
+def post_receives(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int) -> None:
+    """Post the receives that are due when the rank gets to its next action."""
+    ranks, low = state.ranks, tables.of_rank[rank, POSTS_LOW]
+    while low + ranks[rank, POSTED] < tables.of_rank[rank, POSTS_HIGH]:
+        post = low + ranks[rank, POSTED]
+        if tables.posts[POST_AT, post] > ranks[rank, POSITION]:
+            return
+        ranks[rank, POSTED] += 1
+        state.messages[WANTED + (ranks[rank, ITERATION] & 1), tables.posts[POST_MESSAGE, post]] = 1
+        match(tables, drawn, state, rows, rank)
+
+
+@kernel_part
 def offer_output(tables: Tables, drawn: Drawn, state: State, rows: Rows, transfer: int) -> None:
     """Post a send, and with it the receive from the same peer that is fused with it."""
     ranks, transfers, kinds = state.ranks, state.transfers, tables.kinds
     kind = tables.actions[KIND, transfers[transfer, ACTION_OF]]
     source, target = kinds[kind, OWNER], kinds[kind, TARGET]
-    ranks[source, OUTSTANDING] += 1
+    if tables.blocking:
+        ranks[source, OUTSTANDING] += 1
     if tables.fused and not tables.all_directions:
         action = next_receiver(tables, state, source)
         if action != NONE and kinds[tables.actions[KIND, action], FEEDER] == target:
@@ -242,7 +263,7 @@ def pass_on(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: int, a
     clock[REACH] = max(clock[REACH], transfer + 1)
     transfers[transfer, ACTION_OF], transfers[transfer, ITERATION_OF] = action, state.ranks[rank, ITERATION]
     transfers[transfer, FOLLOWING] = transfers[transfer, MARKED] = NONE
-    if tables.blocking:
+    if tables.blocking or tables.posted:
         offer_output(tables, drawn, state, rows, transfer)
     else:
         do_next(state, transfer, WAITING)

@@ -3,14 +3,17 @@
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from hops.engine.iteration import Iteration
 from hops.errors import ProgramError
-from hops.program.action import Action, Op
+from hops.program.action import Action, Op, Pair
+from hops.program.lowering import lower
 from hops.program.policy import Policy
+from hops.program.postings import postings
 from hops.program.program import Program
 from hops.program.wiring import NONE, Wiring
 
@@ -57,6 +60,10 @@ class RankOrder(ABC):
         """Whether the action taken last has opened a pair, so that its output waits for the next action's end."""
 
     @abstractmethod
+    def receives(self, rank: int) -> Sequence[int]:
+        """Keys of the messages whose receives the rank posts now that it has got to its next action; each once."""
+
+    @abstractmethod
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         """Key of the message the rank needs before it sends again, if it is known and not there yet."""
 
@@ -74,6 +81,8 @@ class FixedOrder(RankOrder):
         self._opens = [set((np.flatnonzero(closes[rank]) - 1).tolist()) for rank in ranks]
         self._needs = wiring.needs
         self._wiring = wiring
+        self._program = program
+        self._posted = [0] * program.num_ranks
 
     def peek(self, rank: int) -> Action | None:
         actions, position = self._ranks[rank], self._position[rank]
@@ -104,7 +113,7 @@ class FixedOrder(RankOrder):
         return self._position[rank] == len(self._ranks[rank])
 
     def begin(self, rank: int, iteration: Iteration) -> None:
-        self._position[rank] = 0
+        self._position[rank] = self._posted[rank] = 0
 
     def arrived(self, rank: int, iteration: Iteration, key: int) -> None:
         """Nothing to note: `can_start` looks at what has arrived."""
@@ -112,12 +121,33 @@ class FixedOrder(RankOrder):
     def finished(self, rank: int, action: Action) -> None:
         """Nothing to note: the position says it."""
 
+    @cached_property
+    def _postings(self) -> list[list[tuple[int, int]]]:
+        """Per rank, the position at which it posts a receive, and its key."""
+        low, first = lower(self._program), self._program.first
+        posted = postings(self._program, low)
+        ranks: list[list[tuple[int, int]]] = [[] for _ in self._ranks]
+        for step, key in zip(posted.step.tolist(), posted.message.tolist(), strict=True):
+            rank = low.rank[step]
+            ranks[rank].append((int(low.first[step] - first[rank]), key))
+        return ranks
+
+    def receives(self, rank: int) -> Sequence[int]:
+        rows, begin, position = self._postings[rank], self._posted[rank], self._position[rank]
+        end = begin
+        while end < len(rows) and rows[end][0] <= position:
+            end += 1
+        self._posted[rank] = end
+        return [key for _, key in rows[begin:end]]
+
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
-        for stage, op, microbatch in self._ranks[rank][self._position[rank] :]:
+        begin, sends = self._position[rank], False
+        for position, (stage, op, microbatch) in enumerate(self._ranks[rank][begin:], start=begin):
             base = self._needs[stage][op]
             if base >= 0 and not self._from_own_rank(stage, op) and not iteration.arrived[base + microbatch]:
                 return base + microbatch
-            if self._wiring.sends(stage, op):
+            sends = sends or self._wiring.sends(stage, op)
+            if sends and position not in self._opens[rank]:  # a pair takes the inputs of both before it sends
                 return None
         return None
 
@@ -158,7 +188,8 @@ class RankView:
     @property
     def num_final(self) -> int:
         """Backwards that end a microbatch (B or W) in a whole iteration."""
-        return len(self._stages) * self._wiring.shape.num_microbatches
+        shape = self._wiring.shape
+        return len(self._stages) * shape.num_microbatches // shape.copies
 
     def begin(self, iteration: Iteration) -> None:
         """Enter an iteration; count what has arrived for it already."""
@@ -224,6 +255,8 @@ class PolicyOrder(RankOrder):
         ranks = wiring.shape.num_ranks
         self.views = [RankView(rank, wiring) for rank in range(ranks)]
         self._queues: list[deque[Action]] = [deque() for _ in range(ranks)]
+        self._seconds: list[dict[Action, Action]] = [{} for _ in range(ranks)]  # by rank: of pairs, by their first
+        self._taken: list[Action | None] = [None] * ranks
         self._current: list[Iteration | None] = [None] * ranks
         self.clock: Callable[[], int] = lambda: 0
 
@@ -231,18 +264,26 @@ class PolicyOrder(RankOrder):
         queue, view = self._queues[rank], self.views[rank]
         if not queue and not self.is_done(rank):
             view.now_ns = self.clock()
-            for action in self._policy.next_actions(view):
-                self._check(view, action)
-                queue.append(action)
+            for entry in self._policy.next_actions(view):
+                for action in entry if isinstance(entry, Pair) else (entry,):
+                    self._check(view, action)
+                    queue.append(action)
+                if isinstance(entry, Pair):
+                    self._check_pair(view, entry)
+                    self._seconds[rank][entry.first] = entry.second
         return queue[0] if queue else None
 
     def take(self, rank: int) -> None:
-        self.views[rank].start(self._queues[rank].popleft())
+        action = self._taken[rank] = self._queues[rank].popleft()
+        self.views[rank].start(action)
 
     def can_start(self, iteration: Iteration, rank: int, action: Action) -> bool:
-        return action in self.views[rank]._ready  # noqa: SLF001 (the fast form of `in ready()`)
+        ready = self.views[rank]._ready  # noqa: SLF001 (the fast form of `in ready()`)
+        return action in ready and self._seconds[rank].get(action, action) in ready
 
     def lacks(self, iteration: Iteration, rank: int, action: Action) -> int:
+        if action in self.views[rank]._ready:  # noqa: SLF001 (then it is the other one of its pair)
+            action = self._seconds[rank][action]
         return self._wiring.needs[action.stage][action.op] + action.microbatch
 
     def is_done(self, rank: int) -> bool:
@@ -251,6 +292,7 @@ class PolicyOrder(RankOrder):
 
     def begin(self, rank: int, iteration: Iteration) -> None:
         self._current[rank] = iteration
+        self._seconds[rank].clear()
         self.views[rank].begin(iteration)
 
     def arrived(self, rank: int, iteration: Iteration, key: int) -> None:
@@ -261,15 +303,28 @@ class PolicyOrder(RankOrder):
         self.views[rank].finish(action)
 
     def in_pair(self, rank: int) -> bool:
-        return False
+        return self._taken[rank] in self._seconds[rank]
+
+    def receives(self, rank: int) -> Sequence[int]:
+        return ()
 
     def next_receive(self, rank: int, iteration: Iteration) -> int | None:
         return None
 
+    def _where(self, view: RankView) -> str:
+        return f"{type(self._policy).__name__}.next_actions on rank {view.rank} at {view.now_ns / 1e6:.3f} ms"
+
+    def _check_pair(self, view: RankView, pair: Pair) -> None:
+        first, second = pair
+        if first.op is not Op.F or second.op not in (Op.B, Op.I) or first[::2] == second[::2]:
+            raise ProgramError(
+                f"{self._where(view)}: returned the pair {pair}, expected a forward and then a backward (B or I) that "
+                "does not need it"
+            )
+
     def _check(self, view: RankView, action: Action) -> None:
-        name = type(self._policy).__name__
         shape = self._wiring.shape
-        where = f"{name}.next_actions on rank {view.rank} at {view.now_ns / 1e6:.3f} ms"
+        where = self._where(view)
         if not (0 <= action.stage < shape.num_stages and 0 <= action.microbatch < shape.num_microbatches):
             raise ProgramError(
                 f"{where}: returned {action}, but there are {shape.num_stages} stages and "

@@ -40,9 +40,11 @@ DONE, STALLED, STOPPED, FULL, NEXT_ITERATION, TOO_SHORT = range(6)
 KIND, MICROBATCH, NEED, BRING, PAIR = range(5)
 SINGLE, OPENS, CLOSES = range(3)
 # Tables.kinds: columns. LOW and HIGH are a range of `crossed`
-OWNER, FEEDER, TARGET, SIZE, SHARED_LOW, SHARED_HIGH, ROUTE_LOW, ROUTE_HIGH = range(8)
+OWNER, FEEDER, TARGET, SHARED_LOW, SHARED_HIGH, ROUTE_LOW, ROUTE_HIGH = range(7)
 # Tables.of_rank: columns
-FIRST, BEHIND_LAST, END_LOW, END_HIGH = range(4)
+FIRST, BEHIND_LAST, POSTS_LOW, POSTS_HIGH, END_LOW, END_HIGH = range(6)
+# Tables.posts: rows
+POST_AT, POST_MESSAGE = range(2)
 
 
 class Tables(NamedTuple):
@@ -51,15 +53,19 @@ class Tables(NamedTuple):
     Attributes:
         actions: (4 or 5, a) rank after rank: KIND, MICROBATCH; the message that it waits for (NEED), and the one that
             its output is (BRING); where any is `paired`, whether it OPENS or CLOSES a PAIR.
-        kinds: (n, 8) the rank of the stage, whose output it waits for and who gets its own (ranks; NONE: nobody, or
-            itself), bytes of that; the links that it crosses, those of finite bandwidth and all.
+        kinds: (n, 7) the rank of the stage, whose output it waits for and who gets its own (ranks; NONE: nobody, or
+            itself); the links that that crosses, those of finite bandwidth and all.
         crossed: links: first all of them in order, then the ranges that LOW and HIGH point to.
-        of_rank: (r + 1, 4) its actions; the links that its gradient reduction crosses. Last: those of the tied one.
+        of_rank: (r + 1, 6) its actions; its posts; the links that its gradient reduction crosses. Last: those of the
+            tied one.
+        posts: (2, receives) rank after rank, the action that it gets to when it posts a receive, and the message;
+            nothing unless messages are `posted`.
         full: (l,) bandwidth in bytes per ns; inf where it is not shared.
         most_hops: the most links of finite bandwidth that any output crosses, at least 1.
         tied_first, tied_last: the ranks of the first and the last stage.
         paired: whether any two actions are a pair; if none is, `actions` has no row PAIR (4 bytes per action).
-        blocking, fused, all_directions: how messages are sent (see `hops.engine.transport`).
+        blocking, fused, all_directions, posted: how messages are sent (see `hops.engine.transport`).
+        rest_ns: what the host takes between two entries of a rank.
         iterations: how many there are.
         until_stop: whether the first stop ends the run.
         timeout_ns: how long a transport waits for a link that is down; NONE: as long as it takes.
@@ -69,6 +75,7 @@ class Tables(NamedTuple):
     kinds: Ints
     crossed: Ints
     of_rank: Ints
+    posts: Shorts
     full: Floats
     most_hops: int
     tied_first: int
@@ -77,6 +84,8 @@ class Tables(NamedTuple):
     blocking: bool
     fused: bool
     all_directions: bool
+    posted: bool
+    rest_ns: int
     iterations: int
     until_stop: bool
     timeout_ns: int
@@ -85,7 +94,7 @@ class Tables(NamedTuple):
 # Drawn.ends: rows of a slot
 GRAD_NS, OPTIMIZER_NS = range(2)
 # Drawn.once: columns
-TIED_NS, HOST_NS, SYNCHRONIZED, DURATION_BY_ACTION, DELAY_BY_ACTION = range(5)
+TIED_NS, HOST_NS, SYNCHRONIZED, DURATION_BY_ACTION, DELAY_BY_ACTION, SIZE_BY_ACTION = range(6)
 
 
 class Drawn(NamedTuple):
@@ -94,12 +103,14 @@ class Drawn(NamedTuple):
     Attributes:
         duration: (slots, n or a) of actions, by kind or by action.
         delay: (slots, n or a) latencies of the messages that they send, the same way.
+        size: (slots, n or a) bytes of these messages, the same way.
         ends: (2, 2, r) how long gradient reduction and optimizer step take.
-        once: (2, 5) how long the tied reduction and the host take, and how all this is to be read.
+        once: (2, 6) how long the tied reduction and the host take, and how all this is to be read.
     """
 
     duration: Ints
     delay: Ints
+    size: Ints
     ends: Ints
     once: Ints
 
@@ -159,8 +170,8 @@ TIME, ORDER, TIMER, STANDS_AT = range(4)
 EDGE_TIMER, TIMEOUT_TIMER, FIRST_TRANSFER = range(3)
 # State.ranks: columns
 BUSY, DOWN, LEFT, AWAKE, ITERATION, POSITION, HELD, TASK, ACTION, SINCE, ROW, LEADER = range(12)
-OUTSTANDING, OFFERS, LAST_OFFER, WOKEN_EVEN = range(12, 16)
-NUM_OF_RANK = 18
+OUTSTANDING, OFFERS, LAST_OFFER, RESTING, POSTED, WOKEN_EVEN = range(12, 18)
+NUM_OF_RANK = 19
 # State.transfers: columns; and what a transfer is doing
 DOING, ACTION_OF, ITERATION_OF, ROW_OF, PLACE, FOLLOWING, MOVED_AT, MARKED = range(8)
 OFFERED, WAITING, MOVING, TRAILING = range(4)  # posted | held up | its bytes move | its last byte is on its way
@@ -183,10 +194,11 @@ class State(NamedTuple):
         clock: (NUM_CLOCK,) numbers.
         timers: (r + 2 + t, 4) a heap of (TIME, ORDER) with the TIMER that goes off then; and for each timer where in
             the heap it STANDS_AT (NONE: it is not set).
-        ranks: (r, 18) BUSY, DOWN, LEFT its iteration, AWAKE: will decide; the ITERATION and the POSITION of its next
+        ranks: (r, 19) BUSY, DOWN, LEFT its iteration, AWAKE: will decide; the ITERATION and the POSITION of its next
             action; the action HELD back, which is the first of a pair; the op it is at (TASK) of which ACTION, SINCE
             when, in which ROW, and whose timer ends it (LEADER); blocking messages: transfers OUTSTANDING that it has
-            posted or carries out, OFFERS to it; who was woken (not by rank, two columns in turn).
+            posted or carries out, OFFERS to it; RESTING: its host is at work; how many receives it has POSTED; who was
+            woken (not by rank, two columns in turn).
         transfers: (t, 8) messages that wait or are under way. PLACE: who began earlier to do what it does has a
             smaller one; FOLLOWING: the next offer to the same rank, or the next free place.
         moving: (t, 2) bytes that have not moved at MOVED_AT, and their rate in bytes per ns.

@@ -7,14 +7,15 @@ the transport's part (`hops.engine.transport`), what faults do to all this that 
 from collections.abc import Callable
 
 from hops.cost.base import CostModel
+from hops.cost.paired import AllPaired
 from hops.engine.breakage import Breakage, InterruptedRunError
-from hops.engine.draws import draw_delays, draw_durations, draw_end
+from hops.engine.draws import draw_delays, draw_durations, draw_end, draw_sizes
 from hops.engine.fault_windows import FaultWindows, with_fault_rows
 from hops.engine.iteration import Iteration, IterationEnd
 from hops.engine.links import Links
 from hops.engine.loop import Loop
 from hops.engine.rank_order import RankOrder
-from hops.engine.rows import NONE, Recorder, message_sizes, trace_meta
+from hops.engine.rows import NONE, Recorder, trace_meta
 from hops.engine.settings import RunSettings
 from hops.engine.stopped_run import Interruption, StoppedRun
 from hops.engine.transport import Transport
@@ -40,13 +41,13 @@ class ReferenceRun:
         self.links = Links(self.loop, network)
         self.recorder = Recorder()
         self.busy = bytearray(ranks)
+        self.resting = bytearray(ranks)  # the host prepares the next entry
         self.held: dict[int, Action] = {}  # by rank: the first of a pair, whose output waits for the second
         self.left = bytearray(ranks)  # ranks that have ended their current iteration
         self.iterations: dict[int, Iteration] = {}
         self.ends: dict[int, IterationEnd] = {}
         self.gone: dict[int, int] = {}  # how many ranks are through with an iteration
         self.current: list[Iteration] = []
-        self.message_bytes: list[list[int]] = message_sizes(costs).tolist()
         self.transport = Transport.of(settings.p2p, self)
         names = (link.name for link in network.links)
         self.windows = FaultWindows.compile(settings.faults, ranks, names)
@@ -95,8 +96,9 @@ class ReferenceRun:
 
     def advance(self, rank: int) -> None:
         """Let an idle rank start what it can."""
-        if self.busy[rank] or self.left[rank] or self.transport.holds(rank):
+        if self.busy[rank] or self.left[rank] or self.resting[rank] or self.transport.holds(rank):
             return
+        self.transport.reach(rank)
         action = self.order.peek(rank)
         if action is None:
             if self.order.is_done(rank):
@@ -116,7 +118,8 @@ class ReferenceRun:
         iteration = self.current[rank]
         stage, op, microbatch = action
         self.busy[rank] = 1
-        length = iteration.duration_ns[stage][op][microbatch]
+        durations = iteration.paired_ns if self._in_pair(rank) else iteration.duration_ns
+        length = durations[stage][op][microbatch]
         if self.breakage is None:
             now = self.loop.now
             self.loop.at(now + length, self._finish, rank, iteration, action, now)
@@ -124,10 +127,16 @@ class ReferenceRun:
             row = (iteration.number, stage, int(op), microbatch)
             self.breakage.begin((rank,), length, row, self._finish, (rank, iteration, action))
 
+    def _in_pair(self, rank: int) -> bool:
+        """Whether the action that the rank has taken last is one of a pair."""
+        return rank in self.held or self.order.in_pair(rank)
+
     def _finish(self, rank: int, iteration: Iteration, action: Action, start_ns: int) -> None:
         """An action ends: record it, pass its output on, let the rank go on."""
         stage, op, microbatch = action
-        self.recorder.work(_COMPUTE, iteration.number, rank, stage, op, microbatch, start_ns, self.loop.now)
+        peer = rank if self._in_pair(rank) else NONE
+        ends = (iteration.number, (rank, peer), stage, op, microbatch, start_ns, self.loop.now, 0)
+        self.recorder.message(_COMPUTE, *ends)
         self.busy[rank] = 0
         self.order.finished(rank, action)
         if self.order.in_pair(rank):
@@ -139,6 +148,15 @@ class ReferenceRun:
         self._pass_on(rank, iteration, action)
         if rank in self.held:
             self._pass_on(rank, iteration, self.held.pop(rank))
+        if self.settings.host_per_action_ns and not self.order.is_done(rank):
+            self.resting[rank] = 1
+            self.loop.at(self.loop.now + self.settings.host_per_action_ns, self._rested, rank)
+        else:
+            self.loop.wake(rank)
+
+    def _rested(self, rank: int) -> None:
+        """The host has prepared the rank's next entry."""
+        self.resting[rank] = 0
         self.loop.wake(rank)
 
     # Messages
@@ -159,7 +177,7 @@ class ReferenceRun:
         if self.breakage is None:
             stage, op, microbatch = action
             pair, delay = self.ends_of(action), iteration.delay_ns[stage][op][microbatch]
-            size = self.message_bytes[stage][op]
+            size = iteration.size_bytes[stage][op][microbatch]
             self.links.send(pair, size, delay, self.received, iteration, action, key, self.loop.now)
         else:
             self.breakage.transmit(iteration, action, key)
@@ -167,7 +185,7 @@ class ReferenceRun:
     def received(self, iteration: Iteration, action: Action, key: int, sent_ns: int) -> None:
         """A message is delivered: record it and wake the receiver."""
         stage, op, microbatch = action
-        pair, size = self.ends_of(action), self.message_bytes[stage][op]
+        pair, size = self.ends_of(action), iteration.size_bytes[stage][op][microbatch]
         self.recorder.message(
             _MESSAGE, iteration.number, pair, stage, op, microbatch, sent_ns, self.loop.now, size
         )  # fmt: skip
@@ -225,7 +243,11 @@ class ReferenceRun:
             shape, seed = self.wiring.shape, self.settings.seed
             durations = draw_durations(number, shape, self.costs, seed)
             delays = draw_delays(number, shape, self.network, seed)
-            self.iterations[number] = Iteration(number, self.wiring, durations, delays)
+            sizes = draw_sizes(number, shape, self.costs, seed)
+            self.iterations[number] = Iteration(number, self.wiring, durations, delays, sizes)
+            if self.order.is_policy and self.settings.pair_factor != 1:
+                together = AllPaired(inner=self.costs, factor=self.settings.pair_factor)
+                self.iterations[number].pair(draw_durations(number, shape, together, seed), self.wiring)
         return self.iterations[number]
 
     def _end(self, number: int) -> IterationEnd:

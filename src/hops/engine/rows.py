@@ -4,11 +4,8 @@ from array import array
 
 import numpy as np
 
-from hops.arrays import IntArray
-from hops.cost.base import CostModel
 from hops.engine.settings import RunSettings
 from hops.hardware.network import CrossedLinks, Network
-from hops.program.action import ACTION_OPS, NUM_OPS
 from hops.program.shape import Shape
 from hops.trace.trace import COLUMNS, LinkMeta, Stream, Trace, TraceMeta
 
@@ -34,7 +31,7 @@ class Recorder:
         self, stream: int, iteration: int, pair: tuple[int, int], stage: int, op: int, microbatch: int, start_ns: int,
         end_ns: int, size: int,
     ) -> None:  # fmt: skip
-        """A message from rank to rank."""
+        """A message from rank to rank; or an action in a pair, which bears its own rank as peer."""
         rank, peer = pair
         self._add((iteration, rank, stream, stage, op, microbatch, peer, start_ns, end_ns, size))
 
@@ -55,16 +52,9 @@ def trace_meta(shape: Shape, network: Network, settings: RunSettings) -> TraceMe
         schedule=settings.schedule,
         num_microbatches=shape.num_microbatches,
         rank_of_stage=shape.rank_of_stage,
+        copies=shape.copies,
         devices=settings.devices or tuple(f"rank{rank}" for rank in ranks),
         hosts=settings.hosts or tuple(f"host{rank}" for rank in ranks),
         links=tuple(LinkMeta(name=link.name, bandwidth=link.bandwidth) for link in network.links),
         routes=CrossedLinks(network, shape.num_ranks),
     )
-
-
-def message_sizes(costs: CostModel) -> IntArray:
-    """Bytes that each stage sends after each op: shape (stages, 4)."""
-    sends = [op for op in ACTION_OPS if op.sends]
-    none = [0] * (NUM_OPS - len(sends))  # the ops that send come first
-    sizes = [[costs.message_bytes(stage, op) for op in sends] + none for stage in range(costs.num_stages)]
-    return np.array(sizes, dtype=np.int64).reshape(-1, NUM_OPS)

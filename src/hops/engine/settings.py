@@ -13,6 +13,7 @@ class P2P(Enum):
     OVERLAPPED = "overlapped"  # the sender goes on at once
     BLOCKING = "blocking"  # rendezvous: both ranks are busy until the message is delivered
     BLOCKING_FUSED = "blocking_fused"  # a send and the next receive are posted together, as Megatron-LM does
+    POSTED = "posted"  # a message starts once its send and its receive are posted; nobody is busy with it
 
 
 class Engine(Enum):
@@ -52,7 +53,8 @@ class RunSettings:
         iterations: optimizer steps to simulate, >= 1.
         seed: the run's one seed.
         p2p: how messages are sent.
-        pair_factor: time of a program's pair over that of its two actions apart.
+        pair_factor: time of a pair over that of its two actions apart.
+        host_per_action_ns: the host's time between two entries of a rank's stream, in which the rank starts nothing.
         schedule: name for the trace.
         devices, hosts: names per rank for the trace; () names them by rank.
         faults: what breaks.
@@ -64,6 +66,7 @@ class RunSettings:
     seed: int = 0
     p2p: P2P = P2P.OVERLAPPED
     pair_factor: float = 1.0
+    host_per_action_ns: int = 0
     schedule: str = ""
     devices: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()

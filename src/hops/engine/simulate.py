@@ -1,7 +1,5 @@
 """The ways in: run a program or a policy, to the end or until something stops it."""
 
-from dataclasses import replace
-
 from hops.cost.base import CostModel
 from hops.cost.paired import paired
 from hops.engine.choice import check_policy, is_compiled_worth_it
@@ -16,7 +14,7 @@ from hops.program.lowering import Lowered, lower
 from hops.program.policy import PlacedPolicy
 from hops.program.program import Program
 from hops.program.wiring import wire
-from hops.trace.order import with_pairs
+from hops.recent import Recent
 from hops.trace.trace import Trace
 
 
@@ -31,7 +29,7 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     done = _compiled(program, _lowered(program, costs), costs, network, settings, until_stop=False)
     if done is not None:
         return done.trace
-    return with_pairs(_of_program(program, costs, network, settings).run(), program)
+    return _of_program(program, costs, network, settings).run()
 
 
 def run_policy(order: PlacedPolicy, costs: CostModel, network: Network, settings: RunSettings | None = None) -> Trace:
@@ -51,8 +49,7 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
     done = _compiled(program, _lowered(program, costs), costs, network, settings, until_stop=True)
     if done is not None:
         return done
-    stopped = _of_program(program, costs, network, settings).run_until_stop()
-    return replace(stopped, trace=with_pairs(stopped.trace, program))
+    return _of_program(program, costs, network, settings).run_until_stop()
 
 
 def run_policy_until_stop(
@@ -62,10 +59,14 @@ def run_policy_until_stop(
     return _of_policy(order, costs, network, settings).run_until_stop()
 
 
+SHARED_ACTIONS = 20_000  # of larger programs nothing is kept for the next run
+_LOWERED: Recent[Lowered] = Recent(64)
+
+
 def _lowered(program: Program, costs: CostModel) -> Lowered:
     stages = program.shape.num_stages
     assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
-    return lower(program)
+    return _LOWERED.of((program,), lambda: lower(program), keep=lambda _: program.num_actions <= SHARED_ACTIONS)
 
 
 def _compiled(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.cost.base import CostModel
-from hops.engine.draws import draw_delays, draw_durations, draw_end
+from hops.engine.draws import draw_delays, draw_durations, draw_end, draw_sizes
 from hops.engine.fault_windows import FaultWindows, WindowEdge
 from hops.engine.records import (
     ALL_UP,
@@ -47,13 +47,16 @@ from hops.engine.records import (
     OWNER,
     PAIR,
     POSITION,
+    POST_AT,
+    POSTS_HIGH,
+    POSTS_LOW,
     RANK_BREAKS,
     RANK_RETURNS,
     ROUTE_HIGH,
     ROUTE_LOW,
     SHARED_LOW,
     SINGLE,
-    SIZE,
+    SIZE_BY_ACTION,
     STANDS_AT,
     TARGET,
     TASK,
@@ -68,14 +71,16 @@ from hops.engine.records import (
     Tables,
     Windows,
 )  # fmt: skip
-from hops.engine.rows import message_sizes
 from hops.engine.settings import P2P, RunSettings
 from hops.faults.plan import FOREVER
 from hops.hardware.network import Network
 from hops.program.action import NUM_OPS, Op
 from hops.program.lowering import Lowered
+from hops.program.postings import postings
 from hops.program.program import Program
 from hops.program.shape import Shape
+from hops.program.wiring import neighbours
+from hops.recent import Recent
 from hops.units import NS_PER_S
 
 Links = tuple[int, ...]
@@ -103,11 +108,13 @@ class Inputs(NamedTuple):
 
     Attributes:
         actions: as in `Tables`, all that is kept of the lowered program: a trace leaves little room beside it.
+        posts: as in `Tables`.
         num_messages: that the lowered program numbers.
     """
 
     program: Program
     actions: Shorts
+    posts: Shorts
     num_messages: int
     costs: CostModel
     network: Network
@@ -117,45 +124,89 @@ class Inputs(NamedTuple):
     def of(cls, program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings) -> "Inputs":
         """Of a program, lowered."""
         _, feeder, target = ends_of(program.shape)
-        return cls(program, _actions(program, low, feeder, target), len(low.receiver), costs, network, settings)
+        actions, posts = _actions(program, low, feeder, target), _posts(program, low, settings)
+        return cls(program, actions, posts, len(low.receiver), costs, network, settings)
+
+
+class _OfNetwork(NamedTuple):
+    """What tables hold of network and faults, whatever the program; fields as in Tables.
+
+    Attributes:
+        ends: END_LOW and END_HIGH of `of_rank`.
+    """
+
+    kinds: Ints
+    crossed: Ints
+    ends: Ints
+    full: Floats
+    most_hops: int
+
+
+_OF_NETWORKS: Recent[_OfNetwork] = Recent(64)
 
 
 def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:
     """What does not change during the run."""
-    program, actions, _, costs, network, settings = inputs
+    program, actions, posts, _, _, network, settings = inputs
     shape = program.shape
-    owner, feeder, target = ends_of(shape)
-    routes = _routes(owner, target, network)
-    shared = [tuple(link for link in route if isfinite(network.links[link].bandwidth)) for route in routes]
-    tied = (shape.rank_of_stage[0], shape.rank_of_stage[-1])
-    at_end = _crossed_at_end(windows, network, tied)
-    crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
-    kinds = len(owner)
-    bandwidth = {link.name: link.bandwidth for link in network.links}
+    about = (network, windows)
+    known = _OF_NETWORKS.of(
+        about, lambda: _of_network(shape, *about), key=shape, keep=lambda _: not windows.faults.plan
+    )
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
     of_rank = np.zeros((shape.num_ranks + 1, END_HIGH + 1), dtype=np.int64)
     of_rank[:, FIRST], of_rank[:-1, BEHIND_LAST] = program.first, program.first[1:]
-    of_rank[:, END_LOW:] = ranges[2 * kinds :]
-    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
-    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
-    of_kind[:, SIZE] = message_sizes(costs).reshape(-1)
-    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
+    posted = np.searchsorted(posts[POST_AT], program.first)
+    of_rank[:, POSTS_LOW], of_rank[:-1, POSTS_HIGH] = posted, posted[1:]
+    of_rank[:, END_LOW:] = known.ends
     return Tables(
         actions=actions,
-        kinds=fixed(of_kind),
-        crossed=crossed,
+        kinds=known.kinds,
+        crossed=known.crossed,
         of_rank=fixed(of_rank),
-        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
-        most_hops=max(1, *map(len, shared)),
-        tied_first=tied[0],
-        tied_last=tied[1],
+        posts=posts,
+        full=known.full,
+        most_hops=known.most_hops,
+        tied_first=shape.rank_of_stage[0],
+        tied_last=shape.rank_of_stage[-1],
         paired=len(actions) > PAIR,
-        blocking=settings.p2p is not P2P.OVERLAPPED,
+        blocking=settings.p2p in {P2P.BLOCKING, P2P.BLOCKING_FUSED},
         fused=fused,
         all_directions=fused and shape.num_stages > shape.num_ranks,
+        posted=settings.p2p is P2P.POSTED,
+        rest_ns=settings.host_per_action_ns,
         iterations=settings.iterations,
         until_stop=until_stop,
         timeout_ns=NONE if timeout is None else timeout,
+    )
+
+
+def _posts(program: Program, low: Lowered, settings: RunSettings) -> Shorts:
+    table = np.empty((2, 0), dtype=np.int32)
+    if settings.p2p is P2P.POSTED:
+        posted = postings(program, low)
+        table = np.array([low.first[posted.step], posted.message], dtype=np.int32)
+    table.setflags(write=False)
+    return table
+
+
+def _of_network(shape: Shape, network: Network, windows: FaultWindows) -> _OfNetwork:
+    owner, feeder, target = ends_of(shape)
+    routes = _routes(owner, target, network)
+    shared = [tuple(link for link in route if isfinite(network.links[link].bandwidth)) for route in routes]
+    at_end = _crossed_at_end(windows, network, (shape.rank_of_stage[0], shape.rank_of_stage[-1]))
+    crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
+    kinds = len(owner)
+    bandwidth = {link.name: link.bandwidth for link in network.links}
+    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
+    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
+    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
+    return _OfNetwork(
+        kinds=fixed(of_kind),
+        crossed=crossed,
+        ends=ranges[2 * kinds :],
+        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
+        most_hops=max(1, *map(len, shared)),
     )
 
 
@@ -184,11 +235,11 @@ def ends_of(shape: Shape) -> tuple[Ints, Ints, Ints]:
     owner = fixed(of_stage[stage])
 
     def other(neighbour: Ints) -> Ints:
-        there = (op != Op.W) & (neighbour >= 0) & (neighbour < len(of_stage))
+        there = (op != Op.W) & (neighbour != NONE)
         rank = of_stage[np.where(there, neighbour, 0)]
         return np.where(there & (rank != owner), rank, NONE)
 
-    return owner, fixed(other(stage - step)), fixed(other(stage + step))
+    return owner, fixed(other(neighbours(shape, stage, -step))), fixed(other(neighbours(shape, stage, step)))
 
 
 def _routes(owner: Ints, target: Ints, network: Network) -> list[Links]:
@@ -216,10 +267,7 @@ def _ranges(num_links: int, lists: Sequence[Links]) -> tuple[Ints, Ints]:
 def make_windows(known: FaultWindows, num_links: int) -> Windows:
     """The fault windows as arrays. Links from `num_links` on have no bandwidth: only reductions cross them."""
     if not known.faults.plan:
-        nothing = fixed([])
-        lows = fixed(np.zeros(len(known.rank_pace) + len(known.link_pace) + 1, dtype=np.int64))
-        edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
-        return Windows(edges, none, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
+        return _calm(len(known.rank_pace) + len(known.link_pace))
     until = {(link, start): end for link, windows in enumerate(known.link_down) for start, end in windows}
     items = [list(_items(at, change, until, num_links)) for at, change in known.changes]
     lows = np.cumsum([0, *map(len, items)])
@@ -236,6 +284,14 @@ def make_windows(known: FaultWindows, num_links: int) -> Windows:
         pace_factor=fixed_floats([factor for several in factors for factor in several]),
         horizon_ns=ENDLESS if known.horizon_ns >= FOREVER else known.horizon_ns,
     )
+
+
+@lru_cache(maxsize=64)
+def _calm(paces: int) -> Windows:
+    """No windows at all, for so many ranks and links."""
+    lows = fixed(np.zeros(paces + 1, dtype=np.int64))
+    edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
+    return Windows(edges, none, NO_FLOATS, lows, fixed([]), NO_FLOATS, ENDLESS)
 
 
 def _items(
@@ -256,9 +312,9 @@ class Draws:
         shape = inputs.program.shape
         self._tables, self._shape, self._costs, self._network = tables, shape, inputs.costs, inputs.network
         self._seed, self._slots = inputs.settings.seed, min(2, inputs.settings.iterations)
-        self._duration = self._delay = np.zeros((self._slots, 0), dtype=np.int64)
+        self._duration = self._delay = self._size = np.zeros((self._slots, 0), dtype=np.int64)
         self._ends = np.zeros((2, 2, shape.num_ranks), dtype=np.int64)
-        self._once = np.zeros((2, 5), dtype=np.int64)
+        self._once = np.zeros((2, 6), dtype=np.int64)
 
     def draw(self, number: int) -> Drawn:
         """Draw an iteration; what its slot held is over."""
@@ -267,11 +323,14 @@ class Draws:
         delays = draw_delays(*given, self._network, self._seed)
         self._duration = self._put(self._duration, slot, durations)
         self._delay = self._put(self._delay, slot, delays)
+        sizes = draw_sizes(*given, self._costs, self._seed)
+        self._size = self._put(self._size, slot, sizes)
         end = draw_end(*given, self._costs, self._seed)
         self._ends[slot, GRAD_NS], self._ends[slot, OPTIMIZER_NS] = end.grad, end.optimizer
-        self._once[slot] = (end.tied, end.host, end.synchronized, durations.shape[1] > 1, delays.shape[1] > 1)
-        assert (DURATION_BY_ACTION, DELAY_BY_ACTION) == (3, 4), "the order of `once`"
-        return Drawn(self._duration, self._delay, self._ends, self._once)
+        by_action = (grid.shape[1] > 1 for grid in (durations, delays, sizes))
+        self._once[slot] = (end.tied, end.host, end.synchronized, *by_action)
+        assert (DURATION_BY_ACTION, DELAY_BY_ACTION, SIZE_BY_ACTION) == (3, 4, 5), "the order of `once`"
+        return Drawn(self._duration, self._delay, self._size, self._ends, self._once)
 
     def _put(self, into: Ints, slot: int, grid: Ints) -> Ints:
         """Values by kind if microbatches are alike, else by action."""
@@ -290,6 +349,7 @@ class Draws:
 
 def empty_state(tables: Tables, num_messages: int, num_transfers: int) -> State:
     """The state at time 0: every rank about to decide on its first iteration, no transfer under way."""
+    is_posted = tables.blocking or tables.posted
     num_ranks, num_links = len(tables.of_rank) - 1, len(tables.full)
     clock = np.zeros(NUM_CLOCK, dtype=np.int64)
     clock[ALL_UP] = 1
@@ -310,7 +370,7 @@ def empty_state(tables: Tables, num_messages: int, num_transfers: int) -> State:
         hops=np.full((num_transfers * tables.most_hops, 2), NONE),
         links=links,
         rates=tables.full.copy(),
-        messages=np.zeros((4 if tables.blocking else min(2, tables.iterations), num_messages), dtype=np.int8),
+        messages=np.zeros((4 if is_posted else min(2, tables.iterations), num_messages), dtype=np.int8),
         meeting=meeting,
     )
 

@@ -1,4 +1,4 @@
-"""How an output reaches the next stage: overlapped with what its ranks do, or as a rendezvous that keeps both busy.
+"""How an output reaches the next stage: overlapped with what its ranks do, or as a rendezvous, with or without waiting.
 
 Overlapped: the sender goes on at once, the receiver takes its input when it needs it.
 
@@ -9,6 +9,9 @@ same peer. With several stages per rank, fused exchanges take all directions at 
 send_forward_backward_recv_forward_backward), and what is received is posted one exchange ahead: so a message starts
 when it is sent, and the receiver starts no further action until it is there. A policy's rank receives what is offered
 while it is idle, since nobody knows what it will ask for.
+
+Posted: a rendezvous, too, but nobody is busy: sends are posted when their action ends, receives one entry early
+(`hops.program.postings`), and a message starts at the later of the two. A policy's rank has all receives posted.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +34,11 @@ class Transport(ABC):
     @staticmethod
     def of(mode: P2P, run: "ReferenceRun") -> "Transport":
         """The transport of a mode."""
-        return Overlapped(run) if mode is P2P.OVERLAPPED else Blocking(run, fused=mode is P2P.BLOCKING_FUSED)
+        if mode is P2P.POSTED and not run.order.is_policy:
+            return Posted(run)
+        if mode in {P2P.OVERLAPPED, P2P.POSTED}:
+            return Overlapped(run)
+        return Blocking(run, fused=mode is P2P.BLOCKING_FUSED)
 
     @abstractmethod
     def emit(self, iteration: Iteration, action: Action, key: int) -> None:
@@ -40,6 +47,9 @@ class Transport(ABC):
     def holds(self, rank: int) -> bool:
         """Whether messages keep the rank from starting anything."""
         return False
+
+    def reach(self, rank: int) -> None:
+        """The rank has got to its next action, whose input may be missing."""
 
     def await_input(self, rank: int, key: int) -> None:
         """The rank's next action lacks this message."""
@@ -70,6 +80,32 @@ class Overlapped(Transport):
 
     def emit(self, iteration: Iteration, action: Action, key: int) -> None:
         self._run.transmit(iteration, action, key)
+
+
+class Posted(Transport):
+    """A message starts when its send and its receive are posted; both ranks go on."""
+
+    def __init__(self, run: "ReferenceRun") -> None:
+        self._run = run
+        self._offers: dict[tuple[int, int], _Offer] = {}  # by (iteration, key): sends whose receive is not posted
+        self._wanted: set[tuple[int, int]] = set()  # receives that were posted before their send
+
+    def emit(self, iteration: Iteration, action: Action, key: int) -> None:
+        posted = (iteration.number, key)
+        if posted in self._wanted:
+            self._wanted.remove(posted)
+            self._run.transmit(iteration, action, key)
+        else:
+            self._offers[posted] = _Offer(iteration, action, key)
+
+    def reach(self, rank: int) -> None:
+        number = self._run.current[rank].number
+        for key in self._run.order.receives(rank):
+            offer = self._offers.pop((number, key), None)
+            if offer is None:
+                self._wanted.add((number, key))
+            else:
+                self._run.transmit(*offer)
 
 
 class _Offer(NamedTuple):

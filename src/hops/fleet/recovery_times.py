@@ -145,7 +145,7 @@ def _ranks_state_bytes(setup: Setup) -> list[int]:
 def _state_bytes(setup: Setup) -> int:
     """One copy of weights and optimizer states; data-parallel copies may each hold a part of the states."""
     shards = setup.spec.optimizer.data_parallel if setup.spec.optimizer.distributed else 1
-    memories = [setup.costs.memory(stage) for stage in range(setup.shape.num_stages)]
+    memories = [setup.costs.memory(stage) for stage in range(setup.shape.stages_per_copy)]
     return sum(each.weights_bytes + shards * each.optimizer_bytes for each in memories)
 
 

@@ -206,7 +206,10 @@ def _mean_s(trajectories: Sequence[Trajectory], cause: TimeUse) -> float:
 
 def _tokens_per_iteration(study: Study) -> int | None:
     size = study.setup.facts.tokens_per_microbatch
-    return None if size is None else size * study.fleet.microbatches * study.fleet.replicas
+    if size is None:
+        return None
+    work = float(study.setup.expected.work.mean())
+    return round(size * work * study.fleet.microbatches * study.fleet.replicas)
 
 
 def _faults(trajectories: Sequence[Trajectory], wall_s: float) -> FaultCounts:

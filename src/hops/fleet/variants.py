@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 
 import numpy as np
 
@@ -100,7 +101,12 @@ class Pipelines:
 
 
 def _with_microbatches(spec: Spec, count: int) -> Spec:
-    return spec.model_copy(update={"pipeline": spec.pipeline.model_copy(update={"microbatches": count})})
+    """The spec with another number of microbatches; a list of their work begins anew where it ends."""
+    work = spec.pipeline.microbatch_work
+    if isinstance(work, tuple):
+        work = tuple(islice(cycle(work), count))
+    pipeline = spec.pipeline.model_copy(update={"microbatches": count, "microbatch_work": work})
+    return spec.model_copy(update={"pipeline": pipeline})
 
 
 def _extra_at(setup: Setup, extra: tuple[int, ...], place: int) -> Setup:

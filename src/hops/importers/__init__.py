@@ -3,6 +3,17 @@
 from hops.importers.base import IMPORTERS, Imported, Importer, OwnEvents, read_trace
 from hops.importers.kineto import Kineto
 from hops.importers.megatron.trace import Megatron
+from hops.importers.own_tracing import OwnTracing
 from hops.importers.simple_csv import SimpleCsv
 
-__all__ = ["IMPORTERS", "Imported", "Importer", "Kineto", "Megatron", "OwnEvents", "SimpleCsv", "read_trace"]
+__all__ = [
+    "IMPORTERS",
+    "Imported",
+    "Importer",
+    "Kineto",
+    "Megatron",
+    "OwnEvents",
+    "OwnTracing",
+    "SimpleCsv",
+    "read_trace",
+]

@@ -1,11 +1,12 @@
 """Memory and microbatches in flight over time, rank by rank: F allocates at its start, I, W and B free at their end."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.arrays import FloatArray
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import Iterations, is_action
 from hops.model.memory import rank_static_bytes, rank_workspace_bytes
@@ -43,7 +44,8 @@ class MemoryPeak:
 def in_flight(run: Iterations) -> tuple[StepFunction, ...]:
     """Microbatches in flight on every rank (each stage of the rank counts): F has started, B or W has not ended."""
     ones = np.ones(run.trace.meta.num_stages, dtype=np.int64)
-    return _over_time(run, allocated=ones, kept=ones, initial=np.zeros(run.num_ranks, dtype=np.int64))
+    alike = replace(run, facts=replace(run.facts, microbatch_work=()))
+    return _over_time(alike, allocated=ones, kept=ones, initial=np.zeros(run.num_ranks, dtype=np.int64))
 
 
 def activation_bytes(run: Iterations) -> tuple[StepFunction, ...]:
@@ -90,7 +92,7 @@ def _stages_of_ranks(run: Iterations) -> list[list[int]]:
 def _over_time(run: Iterations, *, allocated: Ints, kept: Ints, initial: Ints) -> tuple[StepFunction, ...]:
     """Step function per rank; `allocated` by F and `kept` after I are amounts per stage."""
     rows = run.trace.where(is_action(run.trace))
-    change = _changes(rows, allocated, kept)
+    change = _changes(rows, allocated, kept, _work(run, rows))
     time = np.where(rows.op == Op.F, rows.start_ns, rows.end_ns)
     order = np.argsort(time + rows.rank.astype(np.int64) * run.span, kind="stable")  # by rank, then time
     rank, time, change = rows.rank[order], time[order], change[order]
@@ -103,12 +105,24 @@ def _over_time(run: Iterations, *, allocated: Ints, kept: Ints, initial: Ints) -
     return tuple(functions)
 
 
-def _changes(rows: Trace, allocated: Ints, kept: Ints) -> Ints:
+def _work(run: Iterations, rows: Trace) -> FloatArray | None:
+    """The work of each row's microbatch; None where all are 1."""
+    if not run.facts.microbatch_work:
+        return None
+    work = np.array(run.facts.microbatch_work)
+    found: FloatArray = work[rows.iteration % len(work), rows.microbatch]
+    return found
+
+
+def _changes(rows: Trace, allocated: Ints, kept: Ints, work: FloatArray | None) -> Ints:
     """What each action adds when it starts (F) or frees when it ends. W alone (stage 0 needs no I) frees everything."""
     after_input = (rows.op == Op.W) & np.isin(_keys(rows), _keys(rows)[rows.op == Op.I])
-    gone = np.where(after_input, kept[rows.stage], allocated[rows.stage])
-    gone = np.where(rows.op == Op.I, (allocated - kept)[rows.stage], gone)
-    return np.where(rows.op == Op.F, allocated[rows.stage], -gone)
+    whole, stays = allocated[rows.stage], kept[rows.stage]
+    if work is not None:
+        whole, stays = (np.rint(size * work).astype(np.int64) for size in (whole, stays))
+    gone = np.where(after_input, stays, whole)
+    gone = np.where(rows.op == Op.I, whole - stays, gone)
+    return np.where(rows.op == Op.F, whole, -gone)
 
 
 def _keys(rows: Trace) -> NDArray[np.int64]:

@@ -192,6 +192,9 @@ class RunFacts:
         peak_flop_per_s: per rank, the device's peak dense rate.
         stage_memory: per stage, for memory over time.
         memory_bytes: per rank, the device's capacity.
+        microbatch_work: factors on tokens, FLOPs and activations of each microbatch: a row per iteration from 0 on, or
+            one for all of them; () where all are 1.
+        host_per_action_ns: the host's time between two actions, in which a rank waits for nobody.
     """
 
     warmup_iterations: int = 0
@@ -202,6 +205,8 @@ class RunFacts:
     peak_flop_per_s: tuple[float, ...] = ()
     stage_memory: tuple[StageMemory, ...] = ()
     memory_bytes: tuple[int, ...] = ()
+    microbatch_work: tuple[tuple[float, ...], ...] = ()
+    host_per_action_ns: int = 0
 
     @property
     def knows_memory(self) -> bool:

@@ -19,6 +19,14 @@ def microbatches_per_s(run: Iterations) -> float:
     return microbatches / (run.window_ns / NS_PER_S)
 
 
+def mean_work(run: Iterations) -> float:
+    """The mean work of a microbatch, over the run's iterations: what it has of the tokens of one of work 1."""
+    rows = run.facts.microbatch_work
+    if not rows:
+        return 1.0
+    return float(np.mean([rows[number % len(rows)] for number in run.iterations.tolist()]))
+
+
 def samples_per_s(run: Iterations) -> float | None:
     """Samples over iteration time; None without `samples_per_microbatch`."""
     size = run.facts.samples_per_microbatch
@@ -28,7 +36,7 @@ def samples_per_s(run: Iterations) -> float | None:
 def tokens_per_s(run: Iterations) -> float | None:
     """Tokens over iteration time; None without `tokens_per_microbatch`."""
     size = run.facts.tokens_per_microbatch
-    return None if size is None else size * microbatches_per_s(run)
+    return None if size is None else size * microbatches_per_s(run) * mean_work(run)
 
 
 def mfu(run: Iterations) -> float | None:
@@ -40,13 +48,14 @@ def mfu(run: Iterations) -> float | None:
     facts = run.facts
     if facts.flop_per_microbatch is None or not facts.peak_flop_per_s:
         return None
-    flop_per_s = facts.flop_per_microbatch * microbatches_per_s(run) / facts.data_parallel
+    flop_per_s = facts.flop_per_microbatch * microbatches_per_s(run) * mean_work(run) / facts.data_parallel
     return flop_per_s / sum(facts.peak_flop_per_s)
 
 
 def microbatch_latencies_ns(run: Iterations) -> NDArray[np.int64]:
     """Latency of every microbatch of every iteration, in order; those without a backward are left out."""
-    rows = run.trace.where(is_action(run.trace) & (run.trace.stage == 0))
+    first = run.trace.stage % run.trace.meta.shape.stages_per_copy == 0
+    rows = run.trace.where(is_action(run.trace) & first)
     key = rows.iteration.astype(np.int64) * (int(rows.microbatch.max(initial=0)) + 1) + rows.microbatch
     keys, index = np.unique(key, return_inverse=True)
     forward = rows.op == Op.F

@@ -6,7 +6,8 @@ one computes, the wait ends there, on a computing rank; if it idles too, ask the
 this chain is hit by a fault at that instant (its device is down or slow, or what it does will be lost), or the message
 there is (a link on its way is down or slow, or it will be lost), the wait is for the fault.
 
-An idle rank whose next action needs nothing from elsewhere waits for its own message if its previous action sent one
+While its host prepares the next action, as long as that is known to take, a rank waits for nobody. An idle rank whose
+next action needs nothing from elsewhere waits for its own message if its previous action sent one
 (blocking sends); otherwise it waits for nobody. A rank with no action left waits for the rank that ends the pipeline.
 
 Made means: the producing action, or the pair that it is in, has ended. So measured traces without message rows, and
@@ -22,6 +23,7 @@ from hops.metrics.inputs import inputs_from_elsewhere
 from hops.metrics.intervals import Ints
 from hops.metrics.iterations import ComputeRows, Iterations, is_action
 from hops.program.action import Op
+from hops.program.wiring import neighbours
 from hops.trace.trace import Trace
 
 
@@ -207,7 +209,10 @@ def _gaps(run: Iterations, window_end: Ints, limit: Ints) -> _Gaps:
     compute = run.compute_rows()
     index = run.index[compute.row]
     action = is_action(run.trace)[compute.row]
-    start = np.maximum(compute.before, run.pipeline_start_ns[index] + compute.rank * run.span)
+    begins = run.pipeline_start_ns[index] + compute.rank * run.span
+    start = np.maximum(compute.before, begins)
+    host = np.where(compute.before > begins, run.facts.host_per_action_ns, 0)  # meanwhile the rank waits for nobody
+    start = np.minimum(start + host, np.maximum(start, compute.start))
     ready, source = _inputs(run, compute, start)
     producer = np.where(source >= 0, run.trace.rank[source], -1).astype(np.int64)
     last, until, ender = _ends(run, compute, action, window_end)
@@ -263,7 +268,7 @@ def _inputs(run: Iterations, compute: ComputeRows, idle_from: Ints) -> tuple[Int
 def _sends(rows: Trace) -> NDArray[np.bool_]:
     """Which actions send to a stage on another rank."""
     rank_of_stage = np.asarray(rows.meta.rank_of_stage)
-    target = rows.stage + np.where(rows.op == Op.F, 1, -1)
-    inside = (target >= 0) & (target < len(rank_of_stage)) & (rows.op <= Op.I)
+    target = neighbours(rows.meta.shape, rows.stage.astype(np.int64), np.where(rows.op == Op.F, 1, -1))
+    inside = (target >= 0) & (rows.op <= Op.I)
     elsewhere: NDArray[np.bool_] = rank_of_stage[np.where(inside, target, 0)] != rows.rank
     return inside & elsewhere

@@ -15,11 +15,15 @@ LayerCost = Callable[[int, int, int], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSlice:
-    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss."""
+    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss.
+
+    `first` is the number of its first layer, counted along the model from 0: layers may differ.
+    """
 
     layers: int
     embedding: bool
     head: bool
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +31,14 @@ class Partition:
     """Layers per stage, in the order of the model.
 
     A stage may have none: the first then has the embedding alone, the last the head, and others only pass messages on.
+
+    Attributes:
+        layers: per stage of the model.
+        copies: how often each of these stages is there; see `hops.program.shape.Shape`.
     """
 
     layers: tuple[int, ...]
+    copies: int = 1
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -40,7 +49,8 @@ class Partition:
 
     @property
     def num_stages(self) -> int:
-        return len(self.layers)
+        """Of all copies."""
+        return len(self.layers) * self.copies
 
     @property
     def num_layers(self) -> int:
@@ -48,12 +58,19 @@ class Partition:
 
     def slice(self, stage: int) -> StageSlice:
         """What the stage holds."""
-        return StageSlice(layers=self.layers[stage], embedding=stage == 0, head=stage == self.num_stages - 1)
+        of_model = stage % len(self.layers)
+        return StageSlice(
+            layers=self.layers[of_model],
+            embedding=of_model == 0,
+            head=of_model == len(self.layers) - 1,
+            first=sum(self.layers[:of_model]),
+        )
 
     def layer_range(self, stage: int) -> range:
         """Numbers of the stage's layers, counted along the model from 0."""
-        first = sum(self.layers[:stage])
-        return range(first, first + self.layers[stage])
+        of_model = stage % len(self.layers)
+        first = sum(self.layers[:of_model])
+        return range(first, first + self.layers[of_model])
 
     @classmethod
     def even(cls, num_layers: int, num_stages: int) -> "Partition":

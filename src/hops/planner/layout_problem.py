@@ -22,7 +22,12 @@ from hops.program.shape import Shape
 from hops.spec.open import OpenSpec
 from hops.spec.pipeline import ELEMENT_BYTES
 
-BUSY_MESSAGES = {"overlapped": 0.0, "blocking": 2.0, "blocking_fused": 1.0}  # at least so many keep both ranks busy
+BUSY_MESSAGES = {
+    "overlapped": 0.0,
+    "posted": 0.0,
+    "blocking": 2.0,
+    "blocking_fused": 1.0,
+}  # at least so many keep both ranks busy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,11 @@ class _Planner:
                 f"hops plan: got pipeline.pair_factor {self.opened.base.pipeline.pair_factor:g}, expected 1, as plans "
                 "reckon with F + B; remove it, and simulate the plans with it by hops run"
             )
+        if self.opened.base.pipeline.microbatch_work is not None:
+            raise UsageError(
+                "hops plan: got pipeline.microbatch_work, expected none, as plans reckon with microbatches that are "
+                "alike; remove it, and simulate the plans with it by hops run"
+            )
         stated = self.opened.base.pipeline.partition
         if isinstance(stated, tuple) and 0 in stated:
             raise UsageError(

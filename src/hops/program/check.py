@@ -13,7 +13,7 @@ def check_complete(program: Program) -> None:
     """Raise ProgramError, with a mark in the grid, at the first fault.
 
     Every (stage, microbatch) has one F, then either one B, or one I and after it one W, all on the stage's rank; pairs
-    are an F and a B or I of another stage or microbatch.
+    are an F and a B or I of another stage or microbatch. Of several copies of the model, a microbatch has one.
     """
     shape = program.shape
     if program.num_ranks != shape.num_ranks:
@@ -76,7 +76,7 @@ def _check_names(program: Program) -> None:
 
 def _check_size(program: Program) -> None:
     """It is not so far from complete that naming what is missing is of no help."""
-    stages, microbatches = program.shape.num_stages, program.shape.num_microbatches
+    stages, microbatches = program.shape.stages_per_copy, program.shape.num_microbatches
     if program.num_actions < stages * microbatches:
         raise ProgramError(
             f"the program has {program.num_actions} actions, expected at least {2 * stages * microbatches}: "
@@ -94,9 +94,11 @@ def _check_each_once(program: Program) -> None:
     if len(repeated):
         raise _fault("it is there twice", program, int(repeated[0]))
     forward, fused, split, weight = place.reshape(shape.num_stages, NUM_OPS, -1).transpose(1, 0, 2)
+    wanted = _wanted(program, forward)
     backward = np.minimum(fused, split)
     in_order = (forward < backward) & (backward < count) & (np.maximum(fused, split) == count)
-    if (in_order & ((weight == split) | ((split < weight) & (weight < count)))).all():  # equal: neither is there
+    in_order &= (weight == split) | ((split < weight) & (weight < count))  # equal: neither is there
+    if (in_order | ~wanted).all():
         return
 
     def at_first(wrong: NDArray[np.bool_], place_of: NDArray[np.int64], message: str) -> None:
@@ -107,11 +109,37 @@ def _check_each_once(program: Program) -> None:
 
     at_first((fused < count) & (split < count), fused, "{B} and {I} are both there, expected one of them")
     at_first((fused < count) & (weight < count), weight, "{W} is there beside {B}, which includes it")
-    _check_missing(forward == count, "it lacks {F}", program)
-    _check_missing(backward == count, "it lacks {B} (or {I} and {W})", program)
+    _check_missing(wanted & (forward == count), "it lacks {F}", program)
+    _check_missing(wanted & (backward == count), "it lacks {B} (or {I} and {W})", program)
     _check_missing((split < count) & (weight == count), "it lacks {W}, which {I} needs", program)
     at_first(backward < forward, backward, "it comes before {F}")
     at_first((weight < count) & (weight < split), weight, "it comes before {I}")
+
+
+def _wanted(program: Program, forward: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which stage works on which microbatch: all of the copy that has most of its forwards; shape (stages, size).
+
+    Raises ProgramError at an action of another copy.
+
+    Args:
+        program: of several copies, or of one.
+        forward: where each F stands, the number of actions if nowhere; shape (stages, size).
+    """
+    copies, size = program.shape.copies, program.shape.num_microbatches
+    if copies == 1:
+        return np.ones(forward.shape, dtype=np.bool_)
+    there = (forward < program.num_actions).reshape(copies, -1, size).sum(axis=1)
+    stages = program.shape.stages_per_copy
+    copy_of = there.argmax(axis=0)
+    wrong = np.flatnonzero(program.stage // stages != copy_of[program.microbatch])
+    if len(wrong):
+        position = int(wrong[0])
+        microbatch = int(program.microbatch[position])
+        first = int(copy_of[microbatch]) * stages
+        message = f"microbatch {microbatch} runs through stages {first} to {first + stages - 1}, another copy"
+        raise _fault(message, program, position)
+    wanted: NDArray[np.bool_] = np.repeat(np.arange(copies), stages)[:, None] == copy_of
+    return wanted
 
 
 def _check_missing(wrong: NDArray[np.bool_], message: str, program: Program) -> None:

@@ -5,14 +5,13 @@ Outputs for a stage on the same rank have a number, too, although nothing is sen
 """
 
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from hops.arrays import IntArray
 from hops.compiled import kernel
-from hops.errors import ProgramError
+from hops.errors import DeadlockError
 from hops.program.action import Action, Op
 from hops.program.check import check_complete, rank_and_index
 from hops.program.program import Program
@@ -47,16 +46,6 @@ class Lowered(NamedTuple):
 def check(program: Program) -> None:
     """Raise ProgramError, with a mark in the grid, unless the program is complete, in order and free of deadlock."""
     lower(program)
-
-
-def load_program(path: Path) -> Program:
-    """Read and check a program file. Raises ProgramError saying file and line."""
-    program = Program.load(path)
-    try:
-        check(program)
-    except ProgramError as error:
-        raise ProgramError(f"{path}: {error}") from error
-    return program
 
 
 def lower(program: Program) -> Lowered:
@@ -157,7 +146,7 @@ def order_steps(
         position[rank] = here
 
 
-def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> ProgramError:
+def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> DeadlockError:
     """The message tells which action each stuck rank waits at, and for what.
 
     Args:
@@ -173,7 +162,7 @@ def _deadlock(program: Program, stopped_at: IntArray, waits_for: IntArray) -> Pr
     named = list(stuck.items())[:WAITING_RANKS_NAMED]
     waits = [_waits(program, rank, index, int(waits_for[rank])) for rank, index in named]
     more = [f"  and {len(stuck) - len(waits)} more ranks"] if len(stuck) > len(waits) else []
-    return ProgramError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
+    return DeadlockError("\n".join(["the program deadlocks:", *waits, *more, marked_excerpt(program, stuck)]))
 
 
 def _waits(program: Program, rank: int, index: int, key: int) -> str:

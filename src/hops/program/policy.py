@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hops.program.action import Action
+from hops.program.action import Action, Pair
 from hops.program.shape import Shape
 
 
@@ -34,8 +34,10 @@ class View(Protocol):
 class Policy(Protocol):
     """Whoever is asked what an idle rank shall run next."""
 
-    def next_actions(self, view: View) -> Sequence[Action]:
+    def next_actions(self, view: View) -> Sequence[Action | Pair]:
         """What the rank `view.rank` shall run next, in that order, waiting for the inputs of each. Empty: nothing now.
+
+        A pair, a forward and then a backward, runs as one: it starts when both can, and sends when both are done.
 
         The rank is asked again when it has run them, and when something arrives for it.
         """

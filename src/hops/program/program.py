@@ -13,7 +13,7 @@ from hops.errors import ProgramError
 from hops.program.action import ACTION_OPS, NUM_OPS, Action, Pair
 from hops.program.shape import Shape
 
-_HEAD = re.compile(r"microbatches (\d{1,9}), rank of stage((?: \d{1,9})+)")
+_HEAD = re.compile(r"microbatches (\d{1,9}), rank of stage((?: \d{1,9})+)(?:, copies (\d))?")
 LONGEST_ACTION = 16
 EXPECTED_HEAD = "expected a first line such as 'microbatches 8, rank of stage 0 1 2 3'"
 
@@ -23,8 +23,8 @@ class Program:
     """The actions of every rank, in the order it runs them; rank after rank in columns of shape (actions,), read-only.
 
     The text form has one line per rank, actions separated by spaces, and a first line that gives the shape:
-    `microbatches 2, rank of stage 0 1`. Blank lines and what follows a `#` are left out when it is read. Pairs are
-    printed `0F8+7B0`.
+    `microbatches 2, rank of stage 0 1`, followed by `, copies 2` where the model is there twice. Blank lines and what
+    follows a `#` are left out when it is read. Pairs are printed `0F8+7B0`.
 
     Nothing is checked here: `hops.program.lowering.lower` does, on every program that is to run.
 
@@ -72,7 +72,8 @@ class Program:
 
     def __str__(self) -> str:
         stages = " ".join(map(str, self.shape.rank_of_stage))
-        head = f"microbatches {self.shape.num_microbatches}, rank of stage {stages}"
+        copies = f", copies {self.shape.copies}" if self.shape.copies > 1 else ""
+        head = f"microbatches {self.shape.num_microbatches}, rank of stage {stages}{copies}"
         return "\n".join([head, *(" ".join(map(str, self.rank(rank))) for rank in range(self.num_ranks))])
 
     def __repr__(self) -> str:
@@ -109,7 +110,10 @@ class Program:
             raise ProgramError(
                 f"{source}: got {len(rows)} lines of actions, expected {shape.num_ranks}, one per rank that has a stage"
             )
-        return cls.of(shape, [_parse_row(line, f"{source}:{number}") for number, line in rows])
+        entries = (_parse_row(line, f"{source}:{number}") for number, line in rows)
+        if shape.copies > 1:
+            entries = ([_of_own_copy(entry, shape, rank) for entry in row] for rank, row in enumerate(entries))
+        return cls.of(shape, entries)
 
     @classmethod
     def load(cls, path: Path) -> "Program":
@@ -192,7 +196,24 @@ def _parse_head(line: str, where: str) -> Shape:
     if max(used) >= len(used):
         unused = next(rank for rank in range(len(used)) if rank not in used)
         raise ProgramError(f"{where}: rank {unused} has no stage, expected ranks 0 to {max(used)} all used")
-    return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage)
+    copies = int(match[3] or 1)
+    if copies < 1 or len(rank_of_stage) % copies:
+        raise ProgramError(
+            f"{where}: {len(rank_of_stage)} stages are not {copies} copies of a model, each with as many"
+        )
+    return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage, copies=copies)
+
+
+def _of_own_copy(entry: Action | Pair, shape: Shape, rank: int) -> Action | Pair:
+    """With the stage of the copy that the rank has, where the entry names the first copy's for it, as papers do."""
+    if isinstance(entry, Pair):
+        return Pair(*(_own_stage(action, shape, rank) for action in entry))
+    return _own_stage(entry, shape, rank)
+
+
+def _own_stage(action: Action, shape: Shape, rank: int) -> Action:
+    stages = range(action.stage, shape.num_stages, shape.stages_per_copy)
+    return action._replace(stage=next((s for s in stages if shape.rank_of_stage[s] == rank), action.stage))
 
 
 def _parse_row(line: str, where: str) -> Sequence[Action | Pair]:

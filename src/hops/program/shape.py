@@ -5,10 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Microbatches per iteration, and the rank that runs stage s at index s."""
+    """Microbatches per iteration, and the rank that runs stage s at index s.
+
+    Attributes:
+        num_microbatches: of all copies together.
+        rank_of_stage: its length is the number of stages.
+        copies: how often the whole model is there. The stages of a copy follow those of the one before: with n stages
+            per copy, stage n + s has the layers of stage s. A microbatch runs through one copy.
+    """
 
     num_microbatches: int
     rank_of_stage: tuple[int, ...]
+    copies: int = 1
 
     @classmethod
     def loop(cls, num_ranks: int, *, num_microbatches: int, chunks: int = 1) -> "Shape":
@@ -21,9 +29,20 @@ class Shape:
         down = tuple(range(num_ranks))
         return cls(num_microbatches=num_microbatches, rank_of_stage=down + down[::-1])
 
+    @classmethod
+    def both_ways(cls, num_ranks: int, *, num_microbatches: int) -> "Shape":
+        """Two copies, one down the ranks and one up: rank r holds stage r and the copy of stage ranks - 1 - r."""
+        down = tuple(range(num_ranks))
+        return cls(num_microbatches=num_microbatches, rank_of_stage=down + down[::-1], copies=2)
+
     @property
     def num_stages(self) -> int:
         return len(self.rank_of_stage)
+
+    @property
+    def stages_per_copy(self) -> int:
+        """Into how many stages the layers are divided."""
+        return len(self.rank_of_stage) // self.copies
 
     @property
     def num_ranks(self) -> int:
@@ -32,3 +51,11 @@ class Shape:
     def stages_of(self, rank: int) -> tuple[int, ...]:
         """The stages of a rank, in the order of the model: chunk 0, chunk 1, ..."""
         return tuple(stage for stage, owner in enumerate(self.rank_of_stage) if owner == rank)
+
+    def after(self, stage: int) -> int | None:
+        """The stage that takes the stage's activations; None behind the last of its copy."""
+        return stage + 1 if (stage + 1) % self.stages_per_copy else None
+
+    def before(self, stage: int) -> int | None:
+        """The stage that takes the stage's gradients; None before the first of its copy."""
+        return stage - 1 if stage % self.stages_per_copy else None

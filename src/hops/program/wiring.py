@@ -5,6 +5,9 @@ A message is known by what it brings: (receiving stage, activation or gradient, 
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from hops.arrays import IntArray
 from hops.program.action import ACTION_OPS, Op
 from hops.program.shape import Shape
 
@@ -53,20 +56,18 @@ NONE = -1
 
 def wire(shape: Shape) -> Wiring:
     """The wiring of a placement."""
-    microbatches, last = shape.num_microbatches, shape.num_stages - 1
+    microbatches = shape.num_microbatches
 
     def key(stage: int, kind: int) -> int:
         return (2 * stage + kind) * microbatches
 
     def receiver(stage: int, op: Op) -> int | None:
-        if op is Op.F:
-            return stage + 1 if stage < last else None
-        return stage - 1 if op.sends and stage > 0 else None
+        return shape.after(stage) if op is Op.F else shape.before(stage) if op.sends else None
 
     def needed(stage: int, op: Op) -> int:
         if op is Op.F:
-            return key(stage, ACTIVATION) if stage > 0 else NONE
-        return key(stage, GRADIENT) if op.sends and stage < last else NONE
+            return NONE if shape.before(stage) is None else key(stage, ACTIVATION)
+        return NONE if shape.after(stage) is None or not op.sends else key(stage, GRADIENT)
 
     needs, brings, target, local = [], [], [], []
     for stage, owner in enumerate(shape.rank_of_stage):
@@ -82,3 +83,14 @@ def wire(shape: Shape) -> Wiring:
         target.append(tuple(ranks))
         local.append(tuple(rank == owner for rank in ranks))
     return Wiring(shape, tuple(needs), tuple(brings), tuple(target), tuple(local))
+
+
+def neighbours(shape: Shape, stage: IntArray, step: IntArray | int) -> IntArray:
+    """The stages so many steps (1 or -1) along the model, or NONE behind the ends of a copy; shape of `stage`.
+
+    What is no stage has no neighbour.
+    """
+    size = shape.stages_per_copy
+    other = stage + step
+    inside = (stage >= 0) & (other >= 0) & (other < shape.num_stages) & (other // size == stage // size)
+    return np.where(inside, other, NONE)

@@ -185,7 +185,7 @@ def _stages(run: Audited) -> Table:
     times = {(each.rank, each.stage, each.op): each.times for each in run.audit.ops}
     ops = [op.name for op in Op if op.is_action and any(key[2] == op.name for key in times)]
     table = plain_table("stage")
-    table.add_column("device", no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column("device", no_wrap=True)
     for title in (*(f"{op} ms" for op in ops), "optimizer", "use %"):
         table.add_column(title, justify="right", no_wrap=True)
     for rank in run.summary.ranks:

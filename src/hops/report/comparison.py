@@ -47,7 +47,6 @@ def render_comparison(summaries: Mapping[str, Summary]) -> RenderableType:
     """
     columns = [column for column in _COLUMNS if any(column.value(s) is not None for s in summaries.values())]
     table = plain_table("", *(column.title for column in columns), "speed")
-    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     table.caption, table.caption_justify = "* best of its column; speed against the first", "left"
     reference = next(iter(summaries.values())).throughput.microbatches_per_s
     for place, (name, summary) in enumerate(summaries.items()):

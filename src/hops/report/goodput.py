@@ -11,7 +11,7 @@ from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
 from hops.fleet.checkpoint_sweep import IntervalSweep
 from hops.fleet.result import AcrossSeeds, GoodputSummary
 from hops.metrics.losses import Losses
-from hops.report.tables import bar, count, milliseconds, number, percent, plain_table
+from hops.report.tables import FittedTable, bar, count, milliseconds, number, percent, plain_table
 from hops.units import NS_PER_S, format_time
 
 _BAR = 24
@@ -221,7 +221,7 @@ def _row(faults: list[Fault]) -> Iterable[str]:
 
 
 def _listed(faults: Iterable[Fault]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = FittedTable(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for title in ("from", "for", "what", "target", "cause"):
         table.add_column(
             title, header_style="dim", no_wrap=True, justify="right" if title in ("from", "for") else "left"

@@ -20,7 +20,6 @@ from hops.trace.trace import Trace
 
 MAX_ROWS = 16
 _BAR_WIDTH = 10
-_DEVICE_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ def ranks_table(summary: Summary) -> Table:
     blocks = [_Block(ranks=summary.ranks[low : low + per_row]) for low in range(0, len(summary.ranks), per_row)]
     folded = per_row > 1
     table = plain_table("ranks" if folded else "rank")
-    table.add_column("device", no_wrap=True, overflow="ellipsis", max_width=_DEVICE_WIDTH)
+    table.add_column("device", no_wrap=True)
     table.add_column("mean use %" if folded else "use %", no_wrap=True)
     for title in ("exposed\nms", "span\nms", "in\nflight", "peak GiB"):
         table.add_column(title, justify="right", no_wrap=True)

@@ -38,6 +38,7 @@ def render_validation(found: Validation) -> RenderableType:
         table.add_row(name, *_cells(found.suite(name)))
     described = "\n".join(f"  {name}: {DESCRIPTIONS[name]}" for name in found.variants)
     far = [f"! {each}" for each in _warnings(found)]
+    far += [f"! left out: {name}: {reason}" for name, reason in found.left_out]
     return Group(f"{len(found.runs)} runs, {found.how}", "", table, *far, "", described, DEFINITIONS)
 
 
@@ -74,6 +75,8 @@ def _blocks(found: Validation) -> list[Block]:
     for key in found.runs[0].groups:
         blocks += [f"## By {key}", _grouped(found, key)]
     blocks += ["## Runs", _runs(found)]
+    if found.left_out:
+        blocks += ["## Left out", [["run", "reason"], *map(list, found.left_out)]]
     return blocks
 
 

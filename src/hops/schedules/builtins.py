@@ -2,7 +2,7 @@
 
 from hops.errors import UsageError
 from hops.program.program import Program
-from hops.schedules.base import SCHEDULERS, Scheduler, StaticScheduler
+from hops.schedules.base import SCHEDULERS, StaticScheduler, variants
 from hops.search.search import Result, search
 from hops.timing.stage_costs import StageCosts
 
@@ -19,26 +19,15 @@ def builtin_programs(costs: StageCosts) -> dict[str, Program | None]:
     for name in SCHEDULERS.names():
         if name in (*CHOOSERS, *KEPT_TO_COMPARE):
             continue
-        scheduler = _suited(SCHEDULERS.get(name), costs)
-        if scheduler is not None:
-            programs[name] = _built(scheduler, costs)
+        for called, scheduler in variants(name, costs.shape):
+            if isinstance(scheduler, StaticScheduler):
+                programs[called] = _built(scheduler, costs)
     return programs
 
 
 def search_from_builtins(costs: StageCosts, *, iterations: int, seed: int = 0) -> Result:
     """The search with the built-ins of the placement as incumbents; see `hops.search.search`."""
     return search(costs, builtin_programs(costs), iterations=iterations, seed=seed)
-
-
-def _suited(family: type[Scheduler], costs: StageCosts) -> StaticScheduler | None:
-    scheduler = family()
-    if not isinstance(scheduler, StaticScheduler):
-        return None
-    try:
-        shape = scheduler.shape(costs.shape.num_ranks, costs.shape.num_microbatches)
-    except UsageError:
-        return None
-    return scheduler if shape == costs.shape else None
 
 
 def _built(scheduler: StaticScheduler, costs: StageCosts) -> Program | None:

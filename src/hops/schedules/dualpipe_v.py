@@ -3,6 +3,8 @@
 The order is that of DeepSeek's `DualPipeV` (github.com/deepseek-ai/DualPipe, "cut-in-half").
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hops.arrays import IntArray
@@ -32,15 +34,27 @@ class DualPipeV(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         shape = profile.shape
-        turns = [_turns(shape, rank) for rank in range(shape.num_ranks)]
-        opens = [row >= OPENS for row in turns]
-        orders = [_with_weights(np.where(row >= OPENS, row - OPENS, row)) for row in turns]
-        return counted(shape, orders, opens)
+        turns = [dualpipe_turns(shape, rank, *shape.stages_of(rank)) for rank in range(shape.num_ranks)]
+        return paired_program(shape, turns)
 
 
-def _turns(shape: Shape, rank: int) -> IntArray:
-    """What the rank does in order, by the eight steps of the original."""
-    (f, b, i), (f_up, b_up, i_up) = ([kind_of(s, op) for op in (Op.F, Op.B, Op.I)] for s in shape.stages_of(rank))
+def paired_program(shape: Shape, turns: Sequence[IntArray]) -> Program:
+    """The program of what `dualpipe_turns` gives for each rank; every stage counts its microbatches from 0."""
+    opens = [row >= OPENS for row in turns]
+    orders = [_with_weights(np.where(row >= OPENS, row - OPENS, row)) for row in turns]
+    return counted(shape, orders, opens)
+
+
+def dualpipe_turns(shape: Shape, rank: int, near: int, far: int) -> IntArray:
+    """What a rank does in order, by the eight steps of the original.
+
+    Args:
+        shape: a V of so many ranks, and the microbatches of each of its stages.
+        rank: counted from the ranks where microbatches enter.
+        near: the stage of the rank to which microbatches come first.
+        far: its other stage.
+    """
+    (f, b, i), (f_up, b_up, i_up) = ([kind_of(s, op) for op in (Op.F, Op.B, Op.I)] for s in (near, far))
     below = shape.num_ranks - 1 - rank
     pairs = shape.num_microbatches - 2 * shape.num_ranks + rank + 1
     main = repeated(([f + OPENS, b_up, f_up + OPENS, b], pairs))

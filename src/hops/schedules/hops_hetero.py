@@ -2,12 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from hops.errors import UsageError
-from hops.program.action import Action, Op
+from hops.program.action import Action, Op, Pair
 from hops.program.builders import at_least
 from hops.program.policy import View
 from hops.program.program import Program
@@ -35,6 +32,8 @@ class HopsHetero(StaticScheduler):
             compared by simulation, and the better one on average is run. `hops_hetero_adaptive` goes further.
         profile_error: the same for errors of the profile, constant per stage and op.
     """
+
+    tells_microbatches_apart = True
 
     def __init__(
         self,
@@ -82,34 +81,26 @@ class HopsHetero(StaticScheduler):
         self._result = search(profile, self._builtins, iterations=iterations, seed=self.seed)
         if self.noise.is_none:
             return self._result.program
-        return self.choose(profile, look_aheads=(0,), with_pairs=True).program
+        return self.choose(profile, look_aheads=(0,)).program
 
-    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...], with_pairs: bool) -> RobustChoice:
+    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...]) -> RobustChoice:
         """What is best on average under the expected noise; see `hops.search.robust`.
 
         Args:
             profile: that of `build`.
             look_aheads: with which the plan may serve as priorities.
-            with_pairs: whether pairs run as such, or as two actions.
         """
-        plan, programs = self.result.program, self._builtins
-        if not with_pairs:
-            plan = _unpaired(plan)
-            programs = {name: program and _unpaired(program) for name, program in programs.items()}
-        _, builtin = judge(profile, programs)
+        plan = self.result.program
+        _, builtin = judge(profile, self._builtins)
         return choose(profile, plan, builtin, self.noise, seed=self.seed, look_aheads=look_aheads)
-
-
-def _unpaired(program: Program) -> Program:
-    return replace(program, step=np.arange(program.num_actions))
 
 
 @SCHEDULERS.register("hops_hetero_adaptive")
 class HopsHeteroAdaptive(Scheduler):
     """Runs `hops_hetero`'s plan, that plan as priorities, or a built-in: what simulation finds best under the noise.
 
-    As priorities: an idle rank runs the first action that is ready among its next few. Actions run one by one: pairs
-    count, and run, as two.
+    As priorities: an idle rank runs the first action that is ready among its next few. A plan with pairs is run as it
+    is.
 
     Args:
         jitter: expected noise per action, as a fraction of its time.
@@ -155,21 +146,23 @@ class HopsHeteroAdaptive(Scheduler):
         grows = any(
             kept > whole for whole, kept in zip(profile.activation_bytes, profile.kept_for_weight_bytes, strict=True)
         )
-        self._choice = self.planner.choose(profile, look_aheads=(0,) if grows else LOOK_AHEADS, with_pairs=False)
+        as_it_is = grows or self.planner.result.program.in_pair.any()
+        self._choice = self.planner.choose(profile, look_aheads=(0,) if as_it_is else LOOK_AHEADS)
         # per (iteration, rank): what is still to run, and bytes held
-        self._open: defaultdict[tuple[int, int], list[Action]] = defaultdict(list)
+        self._open: defaultdict[tuple[int, int], list[Action | Pair]] = defaultdict(list)
         self._held: defaultdict[tuple[int, int], int] = defaultdict(int)
 
-    def next_actions(self, view: View) -> Sequence[Action]:
+    def next_actions(self, view: View) -> Sequence[Action | Pair]:
         key = (view.iteration, view.rank)
         if key not in self._open:
-            self._open[key] = list(self.choice.program.actions(view.rank))
+            self._open[key] = list(self.choice.program.rank(view.rank))
         ready = set(view.ready())
-        for place, action in enumerate(self._open[key][: self.choice.look_ahead + 1]):
-            if action in ready and self._fits(key, action, place):
+        for place, entry in enumerate(self._open[key][: self.choice.look_ahead + 1]):
+            actions = entry if isinstance(entry, Pair) else (entry,)
+            if ready.issuperset(actions) and self._fits(key, actions[0], place):
                 del self._open[key][place]
-                self._held[key] += self._change(action)
-                return (action,)
+                self._held[key] += sum(map(self._change, actions))
+                return (entry,)
         return ()
 
     def _fits(self, key: tuple[int, int], action: Action, place: int) -> bool:
@@ -177,14 +170,19 @@ class HopsHeteroAdaptive(Scheduler):
         limit = self.profile.budget_bytes[key[1]]
         if action.op is not Op.F or limit is None:
             return True
-        needed = self.profile.activation_bytes[action.stage]
+        needed, _ = self._bytes(action.stage, action.microbatch)
         if place > 0:
             stages = self.profile.shape.stages_of(key[1])
-            needed += sum(self.profile.activation_bytes[stage] for stage in stages if stage > action.stage)
+            needed += sum(self._bytes(stage, action.microbatch)[0] for stage in stages if stage > action.stage)
         return self._held[key] + needed <= limit
+
+    def _bytes(self, stage: int, microbatch: int) -> tuple[int, int]:
+        """What F allocates, and what stays of it after I."""
+        work = self.profile.work[microbatch % len(self.profile.work)]
+        sizes = (self.profile.activation_bytes[stage], self.profile.kept_for_weight_bytes[stage])
+        return round(sizes[0] * work), round(sizes[1] * work)
 
     def _change(self, action: Action) -> int:
         """Bytes that are held more after the action."""
-        whole = self.profile.activation_bytes[action.stage]
-        kept = self.profile.kept_for_weight_bytes[action.stage]
+        whole, kept = self._bytes(action.stage, action.microbatch)
         return {Op.F: whole, Op.B: -whole, Op.I: kept - whole, Op.W: -kept}[action.op]

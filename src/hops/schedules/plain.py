@@ -6,8 +6,8 @@ from hops.arrays import IntArray
 from hops.errors import UsageError
 from hops.program.action import Op
 from hops.program.builders import counted, kind_of, repeated
-from hops.program.lowering import load_program
 from hops.program.program import Program
+from hops.program.reading import load_program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts

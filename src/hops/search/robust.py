@@ -75,7 +75,10 @@ def choose(
     candidates = {("plan" if ahead == 0 else f"plan+{ahead}"): (plan, ahead) for ahead in look_aheads}
     if incumbent is not None:
         candidates[incumbent.name] = (incumbent.program, 0)
-    means = {name: mean_ns(arrays, program, draws, look_ahead=ahead) for name, (program, ahead) in candidates.items()}
+    means = {
+        name: mean_ns(arrays, program, draws, look_ahead=ahead, pair_factor=costs.pair_factor)
+        for name, (program, ahead) in candidates.items()
+    }
     program, look_ahead = candidates[min(means, key=means.__getitem__)]
     return RobustChoice(program=program, look_ahead=look_ahead, mean_ns=means)
 
@@ -83,7 +86,8 @@ def choose(
 def expected_ns(costs: StageCosts, program: Program, noise: Noise, *, seed: int, look_ahead: int = 0) -> float:
     """The mean makespan of one program over DRAWS draws; the same seed gives the same noise to any program."""
     arrays = cost_arrays(costs)
-    return mean_ns(arrays, program, [*noisy_durations(arrays, noise, seed)], look_ahead=look_ahead)
+    draws = [*noisy_durations(arrays, noise, seed)]
+    return mean_ns(arrays, program, draws, look_ahead=look_ahead, pair_factor=costs.pair_factor)
 
 
 def noisy_durations(costs: CostArrays, noise: Noise, seed: int) -> Iterator[IntArray]:
@@ -93,10 +97,12 @@ def noisy_durations(costs: CostArrays, noise: Noise, seed: int) -> Iterator[IntA
         rng = generator(seed, "hops_hetero", number)
         constant = noise.profile_error * rng.standard_normal((*shape[:2], 1))
         factors = np.maximum(SHORTEST, 1 + constant + noise.jitter * rng.standard_normal(shape))
-        yield np.rint(costs.times[:, :, None] * factors).astype(np.int64)
+        yield np.rint(costs.each * factors).astype(np.int64)
 
 
-def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, look_ahead: int = 0) -> float:
+def mean_ns(
+    costs: CostArrays, program: Program, draws: Sequence[IntArray], *, look_ahead: int = 0, pair_factor: float = 1.0
+) -> float:
     """The mean makespan of a program over durations of shape (stages, 4, microbatches).
 
     With a look-ahead its order stands for priorities, and pairs count as two actions; without, ranks run it as it is.
@@ -105,11 +111,13 @@ def mean_ns(costs: CostArrays, program: Program, draws: Sequence[IntArray], *, l
         order = priorities_of(program)
         return float(np.mean([list_schedule_by_priority.fast(costs, draw, order, look_ahead) for draw in draws]))
     low, kind = lower(program), program.kind
-    hops = np.ascontiguousarray(costs.hop[:-1])
-    times = ActionTimes.of_kinds(program, costs.times.reshape(-1), hops, blocking=False)
+    hops = np.broadcast_to(costs.each_hop[:-1], (costs.num_stages - 1, costs.size))
+    times = ActionTimes.of_kinds(program, costs.times.reshape(-1), hops, blocking=False)._replace(gap=costs.gap)
     makespans = []
     for draw in draws:
         duration = draw.reshape(-1, costs.size)[kind, program.microbatch]
+        if pair_factor != 1:
+            duration = np.where(program.in_pair, np.rint(duration * pair_factor).astype(np.int64), duration)
         free, start = np.zeros(program.num_ranks, dtype=np.int64), np.zeros(len(kind), dtype=np.int64)
         makespans.append(longest_path.on(len(kind), low, times._replace(duration=duration), free, start))
     return float(np.mean(makespans))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hops.arrays import IntArray
-from hops.bounds.lower_bound import Bound, bound_of, tails_of
+from hops.bounds.lower_bound import Bound, least_arrays, lower_bound, tails_of
 from hops.compiled import available
-from hops.errors import ProgramError
+from hops.errors import ProgramError, UsageError
 from hops.program.action import Op
 from hops.program.program import Program
 from hops.program.shape import Shape
@@ -20,6 +20,7 @@ from hops.timing.list_schedule import list_schedule, rules_of
 from hops.timing.longest_path import evaluate
 from hops.timing.memory_peaks import fits_budget
 from hops.timing.order_rows import blank_rows, copy_rows, fill_rows, program_of
+from hops.timing.retiming import Tails, order_ns
 from hops.timing.stage_costs import UNLIMITED, CostArrays, StageCosts, cost_arrays
 
 MET = 1e-6  # a gap below is rounding: durations are whole nanoseconds, so that B and I + W may differ by one
@@ -126,15 +127,20 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
             Closed-form starts are tried in any case.
         seed: of the random choices, >= 0.
 
-    Raises DoesNotFitError if one microbatch does not fit.
+    Raises DoesNotFitError if one microbatch does not fit; UsageError for several copies of the model.
     """
+    if costs.shape.copies > 1:
+        raise UsageError(
+            f"the search arranges one copy of the model, but got {costs.shape.copies}; search a V of two stages per "
+            "rank instead, which needs half of the weights"
+        )
     arrays = cost_arrays(costs)
-    bound = bound_of(arrays if costs.pair_factor == 1 else _all_in_pairs(arrays, costs.pair_factor))
+    bound = lower_bound(costs)
     makespans, best = judge(costs, incumbents)
     goal = int(bound.value_ns * (1 + MET))
     program, found_by = None, ""
     if best is None or best.makespan_ns > goal:
-        found = _Search(arrays, goal, seed)
+        found = _Search(arrays, tails_of(least_arrays(costs)), goal, seed)
         found.run(iterations, best)
         if found.best < UNLIMITED:
             program, found_by = program_of(costs.shape, found.rows), found.found_by
@@ -152,11 +158,6 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
     return Result(program=program, certificate=certificate)
 
 
-def _all_in_pairs(arrays: CostArrays, factor: float) -> CostArrays:
-    """Costs that no action can be below, whichever of them run in pairs."""
-    return arrays._replace(times=np.floor(arrays.times * factor).astype(np.int64))
-
-
 def warm_up() -> None:
     """Compile every kernel (seconds once per installation, then from numba's cache), so that searches can be timed."""
     shape = Shape.v(2, num_microbatches=4)
@@ -167,11 +168,11 @@ def warm_up() -> None:
 class _Search:
     """The best order so far, and the steps that improve it."""
 
-    def __init__(self, costs: CostArrays, goal: int, seed: int) -> None:
+    def __init__(self, costs: CostArrays, tails: Tails, goal: int, seed: int) -> None:
         self.costs = costs
         self.goal = goal
         self.state = seed % STATES + 1
-        self.tails = tails_of(costs)
+        self.tails = tails
         self.mean_action = float(costs.times[:, [Op.F, Op.I, Op.W]].mean())
         self.best = UNLIMITED
         self.found_by = ""
@@ -210,7 +211,7 @@ class _Search:
         return [distinct[makespan] for makespan in sorted(distinct) if makespan < UNLIMITED]
 
     def _decode(self, policy: IntArray) -> int:
-        makespan = int(list_schedule.fast(self.costs, rules_of(policy), self._rows))
+        makespan = self._exact(int(list_schedule.fast(self.costs, rules_of(policy), self._rows)))
         self._keep(makespan, "start")
         return makespan
 
@@ -218,13 +219,17 @@ class _Search:
         threshold = int(TUNE_THRESHOLD * heat * self.mean_action)
         trial = policy.copy()
         makespan = tune.fast(self.costs, self.goal, tries, threshold, self._next_state(), trial, self._rows)
-        self._keep(int(makespan), "tune")
+        self._keep(self._exact(int(makespan)), "tune")
 
     def _anneal(self, heat: float, work: int) -> None:
         """From what the last step left in the scratch order."""
         threshold = int(ANNEAL_THRESHOLD * heat * self.mean_action)
         cooling = Cooling(self.goal, work, threshold, self._next_state())
         self._keep(int(anneal.fast(self.costs, self.tails, cooling, self._rows)), "anneal")
+
+    def _exact(self, makespan: int) -> int:
+        """The makespan of the scratch order; making an order from a policy counts with actions of mean work alone."""
+        return makespan if makespan == UNLIMITED or self.costs.is_plain else order_ns(self.costs, self._rows)
 
     def _keep(self, makespan: int, found_by: str) -> None:
         if makespan < self.best:

@@ -183,6 +183,6 @@ def _fewest_ranks(pipeline: PipelineSection, available: int) -> int:
     fitting = (
         ranks
         for ranks in range(1, available + 1)
-        if scheduler.shape(ranks, pipeline.microbatches).num_stages == len(pipeline.partition)
+        if scheduler.shape(ranks, pipeline.microbatches).stages_per_copy == len(pipeline.partition)
     )
     return next(fitting, available)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hops.decode.document import Complaint
-from hops.decode.quantities import Bytes, Count, Flag, Index, Section, Size, problem
+from hops.decode.quantities import Bytes, Count, Flag, Index, Positive, Seconds, Section, Size, problem
 from hops.errors import CatalogError, HopsError
 from hops.hardware.catalog import Catalog
 from hops.program.shape import Shape
@@ -20,7 +20,7 @@ Precision = Literal["bf16", "fp16", "fp32"]
 ELEMENT_BYTES: dict[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}  # of a weight or activation
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["unfused", "flash"]
-PeerToPeer = Literal["overlapped", "blocking", "blocking_fused"]
+PeerToPeer = Literal["overlapped", "posted", "blocking", "blocking_fused"]
 
 
 def _one_or_each(value: object) -> str:
@@ -29,6 +29,10 @@ def _one_or_each(value: object) -> str:
 
 Times = Annotated[
     Annotated[Time, Tag("<one>")] | Annotated[tuple[Time, ...], Tag("<each>")],
+    Discriminator(_one_or_each),
+]
+Work = Annotated[
+    Annotated[Factors, Tag("<one>")] | Annotated[tuple[Positive, ...], Tag("<each>")],
     Discriminator(_one_or_each),
 ]
 StageBytes = Annotated[
@@ -122,7 +126,21 @@ class PipelineSection(Section):
     pair_factor: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=1.0, description="time of a pair F&B that runs as one (dualpipe_v) over F + B: what overlapping saves"
     )
-    p2p: PeerToPeer = Field(default="overlapped", description="whether messages keep both ranks busy")
+    p2p: PeerToPeer = Field(
+        default="overlapped",
+        description="when messages start and whom they keep busy: overlapped at once, nobody; posted once sent and "
+        "received for, nobody; blocking, blocking_fused (Megatron-LM without overlap): both ranks",
+    )
+    host_per_action: Seconds = Field(
+        default=0.0,
+        json_schema_extra={"default": "0 s"},
+        description="the host's time between two actions of a rank (a pair is one)",
+    )
+    microbatch_work: Work | None = Field(
+        default=None,
+        description="work of each microbatch, the same on all stages: factors on its times, messages and activations, "
+        "a list with one per microbatch or one distribution",
+    )
     jitter: Factors | None = Field(default=None, description="random factor on the time of every action")
 
     @model_validator(mode="after")
@@ -141,16 +159,30 @@ def check_schedule(schedule: ScheduleChoice) -> Iterator[Complaint]:
 
 
 def check_pipeline(
-    pipeline: PipelineSection, hardware: HardwareSection | None, catalog: Catalog | None, *, schedule_is_sound: bool
+    pipeline: PipelineSection,
+    hardware: HardwareSection | None,
+    catalog: Catalog | None,
+    ranks: int | None,
+    *,
+    schedule_is_sound: bool,
 ) -> Iterator[Complaint]:
-    """What the schedule, the devices and the model make of the numbers. `hardware` None: it is not sound."""
+    """What the schedule, the devices and the model make of the numbers. `hardware`, `ranks` None: not sound."""
     yield from _sequence(pipeline)
+    yield from _work(pipeline)
     if hardware is None:
         return
     if catalog is not None and pipeline.model is not None:
         yield from _precision(pipeline, hardware, catalog)
-    if schedule_is_sound:
-        yield from _arrangement(pipeline, len(hardware.ranks()))
+    if schedule_is_sound and ranks is not None:
+        yield from _arrangement(pipeline, ranks)
+
+
+def _work(pipeline: PipelineSection) -> Iterator[Complaint]:
+    work, count = pipeline.microbatch_work, pipeline.microbatches
+    if isinstance(work, tuple) and len(work) != count:
+        fix = f"{'add' if len(work) < count else 'remove'} entries, or state a distribution"
+        what = f"got {len(work)} entries, expected {count}, one per microbatch; {fix}"
+        yield Complaint(path=("pipeline", "microbatch_work"), what=what)
 
 
 def _arrangement(pipeline: PipelineSection, ranks: int) -> Iterator[Complaint]:
@@ -191,8 +223,8 @@ def _precision(pipeline: PipelineSection, hardware: HardwareSection, catalog: Ca
 
 
 def _stages(pipeline: PipelineSection, shape: Shape) -> Iterator[Complaint]:
-    stages = f"{shape.num_stages} (one per stage; {shape.num_ranks} ranks)"
-    if isinstance(pipeline.partition, tuple) and len(pipeline.partition) != shape.num_stages:
+    stages = f"{shape.stages_per_copy} (one per stage; {shape.num_ranks} ranks)"
+    if isinstance(pipeline.partition, tuple) and len(pipeline.partition) != shape.stages_per_copy:
         what = f"got {len(pipeline.partition)} entries, expected {stages}"
         yield Complaint(path=("pipeline", "partition"), what=what)
     if pipeline.stage_times is not None:
@@ -207,9 +239,9 @@ def _stages(pipeline: PipelineSection, shape: Shape) -> Iterator[Complaint]:
 def _lengths(times: StageTimes, shape: Shape, stages: str) -> Iterator[Complaint]:
     for key in StageTimes.model_fields:
         value = getattr(times, key)
-        if isinstance(value, tuple) and len(value) != shape.num_stages:
+        if isinstance(value, tuple) and len(value) != shape.stages_per_copy:
             fix = "add entries, or name fewer devices in hardware.placement"
-            if len(value) > shape.num_stages:
+            if len(value) > shape.stages_per_copy:
                 fix = "remove entries, or add devices to hardware.nodes"
             what = f"got {len(value)} entries, expected {stages}; {fix}"
             yield Complaint(path=("pipeline", "stage_times", key), what=what)
@@ -223,6 +255,7 @@ def _layers(pipeline: PipelineSection, shape: Shape) -> Iterator[Complaint]:
         if total != layers:
             what = f"got {total} layers in all, expected the {layers} of the model"
             yield Complaint(path=("pipeline", "partition"), what=what)
-    elif layers < shape.num_stages:
-        what = f"got {layers} layers for {shape.num_stages} stages, expected at least one layer each; use fewer devices"
+    elif layers < shape.stages_per_copy:
+        stages = f"{shape.stages_per_copy} stages"
+        what = f"got {layers} layers for {stages}, expected at least one layer each; use fewer devices"
         yield Complaint(path=("pipeline", "model"), what=what)

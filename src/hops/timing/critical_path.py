@@ -34,7 +34,8 @@ def critical_path(costs: CostArrays, rows: OrderRows, timed: OrderTimes, state: 
 
     Where both the rank and a message bind, the state's number decides which way to go.
     """
-    size, times, hop, rank_of = costs.size, costs.times, costs.hop, costs.rank_of
+    size, times, each, hop, rank_of = costs.size, costs.times, costs.each, costs.each_hop, costs.rank_of
+    uneven = 1 if each.shape[2] > 1 else 0
     kinds, length = rows
     end, forward_end, backward_end, forward_at, backward_at = timed
     path_rank, path_at = path
@@ -50,20 +51,22 @@ def critical_path(costs: CostArrays, rows: OrderRows, timed: OrderTimes, state: 
         count += 1
         s = kinds[rank, at] >> 2
         op = kinds[rank, at] & 3
-        start = end[rank, at] - times[s, op]
-        waits = at > 0 and end[rank, at - 1] == start
+        j = 0
+        if op == 0:
+            j = index_at(forward_at[s], at, size)
+        elif op < 3:
+            j = index_at(backward_at[s], at, size)
+        start = end[rank, at] - (times[s, op] if op == 3 else each[s, op, j * uneven])
+        waits = at > 0 and end[rank, at - 1] + costs.gap == start
         source = -1
         source_at = 0
         if op == 0 and s > 0:
-            j = index_at(forward_at[s], at, size)
-            if forward_end[s - 1, j] + hop[s - 1] == start:
+            if forward_end[s - 1, j] + hop[s - 1, j * uneven] == start:
                 source = rank_of[s - 1]
                 source_at = forward_at[s - 1, j]
-        elif (op == 1 or op == 2) and s < len(rank_of) - 1:  # noqa: PLR1714 (compiled code has no sets)
-            j = index_at(backward_at[s], at, size)
-            if backward_end[s + 1, j] + hop[s] == start:
-                source = rank_of[s + 1]
-                source_at = backward_at[s + 1, j]
+        elif 0 < op < 3 and s < len(rank_of) - 1 and backward_end[s + 1, j] + hop[s, j * uneven] == start:
+            source = rank_of[s + 1]
+            source_at = backward_at[s + 1, j]
         if waits and source >= 0:
             state = advance(state)
             waits = below(state, 2) == 0

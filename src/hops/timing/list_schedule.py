@@ -108,7 +108,7 @@ def list_schedule(costs: CostArrays, rules: Rules, out: OrderRows) -> int:
 
     A forward starts only if its rank's memory then still takes the same microbatch in the rank's later stages.
     """
-    size, times, hop, rank_of, later, activation, kept, budget = costs
+    size, times, hop, rank_of, later, activation, kept, budget, _, _, _, _ = costs
     in_flight, split_last, split_first, prefer, patience, defer = rules
     kinds, length = out
     stages = len(rank_of)
@@ -249,7 +249,7 @@ def list_schedule_by_priority(costs: CostArrays, durations: IntArray, order: Pri
     open one (0: the order as it stands), starting a forward only if memory allows it. One out of turn must leave room
     for its microbatch in the rank's later stages.
     """
-    size, _, hop, rank_of, _, activation, kept, budget = costs
+    size, _, hop, rank_of, _, activation, kept, budget, _, _, _, _ = costs
     kinds, microbatch, length = order
     stages, ranks = len(rank_of), len(budget)
     arrived, free, due, held, reserve = start_clock(costs)
@@ -335,7 +335,7 @@ def list_schedule_by_pattern(costs: CostArrays, nominal: IntArray, period: int, 
     first stage must leave room for those of the second that nominally come before it. A W, oldest first, runs when
     there is nothing else, or when it makes room for what would come before anything else.
     """
-    size, times, hop, rank_of, later, activation, kept, budget = costs
+    size, times, hop, rank_of, later, activation, kept, budget, _, _, _, _ = costs
     kinds, length = out
     stages, ranks = len(rank_of), len(budget)
     arrived, free, due, held, _ = start_clock(costs)

@@ -13,9 +13,14 @@ from hops.arrays import IntArray
 from hops.compiled import kernel
 from hops.program.action import NUM_OPS, Op
 from hops.program.lowering import Lowered, lower
+from hops.program.postings import postings
 from hops.program.program import Program
+from hops.program.wiring import NONE
 from hops.timing.memory_peaks import memory_peaks
-from hops.timing.stage_costs import StageCosts, durations_ns, hops_ns
+from hops.timing.stage_costs import StageCosts, hops_of_microbatches_ns, microbatch_durations_ns
+from hops.units import to_ns
+
+AT_ONCE = np.zeros(0, dtype=np.int64)
 
 
 class ActionTimes(NamedTuple):
@@ -26,12 +31,17 @@ class ActionTimes(NamedTuple):
         lag: how long what it gives is under way while both ranks go on.
         receive: how long taking its message keeps the rank busy before it.
         send: how long giving keeps the rank busy after it. A send and the receive after it run at once.
+        gap: the host's time between two steps of a rank.
+        posted: the step that the receiver gets to when it posts the receive of each message, shape (messages,); empty
+            where messages do not wait for that.
     """
 
     duration: IntArray
     lag: IntArray
     receive: IntArray
     send: IntArray
+    gap: int = 0
+    posted: IntArray = AT_ONCE
 
     @classmethod
     def of_kinds(cls, program: Program, duration: IntArray, hop: IntArray, *, blocking: bool) -> "ActionTimes":
@@ -39,19 +49,25 @@ class ActionTimes(NamedTuple):
 
         Args:
             program: whose actions they are.
-            duration: shape (stages * 4,).
-            hop: shape (stages - 1,).
+            duration: shape (stages * 4,), or (stages * 4, microbatches).
+            hop: shape (stages - 1,), or (stages - 1, microbatches).
             blocking: whether messages keep both ranks busy.
         """
-        taken, given = np.zeros(len(duration), dtype=np.int64), np.zeros(len(duration), dtype=np.int64)
+        taken, given = (np.zeros((len(duration), *hop.shape[1:]), dtype=np.int64) for _ in range(2))
         taken[NUM_OPS + Op.F :: NUM_OPS] = given[Op.F : -NUM_OPS : NUM_OPS] = hop
         for op in (Op.B, Op.I):
             taken[op:-NUM_OPS:NUM_OPS] = given[NUM_OPS + op :: NUM_OPS] = hop
-        kind = program.kind
-        nothing = np.zeros(len(kind), dtype=np.int64)
+        durations, taking, giving = (_of_actions(program, table) for table in (duration, taken, given))
+        nothing = np.zeros(program.num_actions, dtype=np.int64)
         if blocking:
-            return cls(duration[kind], nothing, taken[kind], given[kind])
-        return cls(duration[kind], given[kind], nothing, nothing)
+            return cls(durations, nothing, taking, giving)
+        return cls(durations, giving, nothing, nothing)
+
+
+def _of_actions(program: Program, table: IntArray) -> IntArray:
+    """The value of each action, from a table by kind, or by kind and microbatch; shape (actions,)."""
+    values: IntArray = table[program.kind] if table.ndim == 1 else table[program.kind, program.microbatch]
+    return values
 
 
 def start_times(low: Lowered, times: ActionTimes) -> IntArray:
@@ -69,17 +85,25 @@ def longest_path(low: Lowered, times: ActionTimes, free: IntArray, start: IntArr
     A step of the stream starts when its rank is free and what its actions take is there; a pair's two actions run one
     after the other, and what they give goes when both are done.
     """
-    arrival = [0] * len(low.receiver)
+    given, lag = [0] * len(low.receiver), [0] * len(low.receiver)  # per message: when it can go, how long it takes
+    reached = [0] * len(low.sequence)  # when the rank of each step gets to it
+    waits = len(times.posted) > 0
     sending = [0] * len(free)  # per rank, until when its last send keeps it busy
     last = 0
     for step in low.sequence:
         rank = low.rank[step]
         begin, end = low.first[step], low.first[step + 1]
         ready = free[rank]
+        if step > low.rank_first[rank]:
+            ready += times.gap
+        reached[step] = ready
         for action in range(begin, end):
             key = low.need[action]
             if key >= 0:
-                ready = max(ready, arrival[key])
+                leaves = given[key]
+                if waits and times.posted[key] >= 0:
+                    leaves = max(leaves, reached[times.posted[key]])
+                ready = max(ready, leaves + lag[key])
             if action == begin:
                 ready += times.receive[action]
         now = ready
@@ -92,7 +116,7 @@ def longest_path(low: Lowered, times: ActionTimes, free: IntArray, start: IntArr
         for action in range(end - 1, begin - 1, -1):
             key = low.bring[action]
             if key >= 0:
-                arrival[key] = now + times.lag[action]
+                given[key], lag[key] = now, times.lag[action]
                 sending[rank] = now + times.send[action]
         free[rank] = now
         last = max(last, now)
@@ -137,10 +161,36 @@ class Evaluation:
         return 1.0 - sum(self.busy_ns) / (len(self.busy_ns) * self.makespan_ns)
 
 
+def action_times(program: Program, low: Lowered, profile: StageCosts) -> ActionTimes:
+    """What the profile says of each action of a program that has been lowered."""
+    hops = hops_of_microbatches_ns(profile)
+    times = ActionTimes.of_kinds(program, _by_kind(profile), _squeezed(hops), blocking=profile.blocking)
+    if profile.pair_factor != 1:
+        together = _of_actions(program, _by_kind(profile, factor=profile.pair_factor))
+        times = times._replace(duration=np.where(program.in_pair, together, times.duration))
+    posted = AT_ONCE
+    if profile.posted:
+        receives, posted = postings(program, low), np.full(len(low.receiver), NONE)
+        posted[receives.message] = receives.step
+    return times._replace(gap=int(to_ns(np.array(profile.host_per_action_s))), posted=posted)
+
+
+def _by_kind(profile: StageCosts, *, factor: float = 1.0) -> IntArray:
+    """Durations as `ActionTimes.of_kinds` takes them."""
+    each = microbatch_durations_ns(profile, factor=factor)
+    return _squeezed(each.reshape(-1, each.shape[-1]))
+
+
+def _squeezed(table: IntArray) -> IntArray:
+    """Without the axis of microbatches where they are alike."""
+    return table[:, 0] if table.shape[1] == 1 else table
+
+
 def evaluate(program: Program, profile: StageCosts) -> Evaluation:
     """Run a program with the profile's times, each rounded to nanoseconds.
 
-    Overlapped messages arrive one hop after their action's end. With `profile.blocking`, a rank is busy for a hop after
+    Overlapped messages arrive one hop after their action's end; posted ones one hop after the later of that and the
+    posting of their receive. With `profile.blocking`, a rank is busy for a hop after
     each action that sends and for a hop before each that takes; a send and the taking that follows it run at once, as
     Megatron-LM's fused calls do. Senders do not wait for receivers: the makespan of 1F1B is the engine's on stages of
     equal times, and a lower bound of it on others; that of other orders is an estimate, and says nothing about orders
@@ -149,11 +199,7 @@ def evaluate(program: Program, profile: StageCosts) -> Evaluation:
     Raises ProgramError if it cannot run (see `lower`).
     """
     low = lower(program)
-    durations = durations_ns(profile).reshape(-1)
-    times = ActionTimes.of_kinds(program, durations, hops_ns(profile), blocking=profile.blocking)
-    if profile.pair_factor != 1:
-        together = durations_ns(profile, factor=profile.pair_factor).reshape(-1)
-        times = times._replace(duration=np.where(program.in_pair, together[program.kind], times.duration))
+    times = action_times(program, low, profile)
     start = start_times(low, times)
     peaks = memory_peaks(program, profile)
     return Evaluation(

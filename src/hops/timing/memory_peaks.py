@@ -33,11 +33,17 @@ def memory_peaks(program: Program, costs: StageCosts) -> Peaks:
     count[:, [Op.B, Op.W]] = 1
     freed = np.zeros_like(count)
     whole, kept = np.array(costs.activation_bytes), np.array(costs.kept_for_weight_bytes)
-    freed[:, Op.B], freed[:, Op.I], freed[:, Op.W] = whole, whole - kept, kept
     is_forward = program.op == Op.F
     kind = program.kind
+    in_flight = _most(program, is_forward.astype(np.int64), count.reshape(-1)[kind])
+    if costs.microbatch_work:
+        whole, kept = (np.rint(size[:, None] * costs.work).astype(np.int64) for size in (whole, kept))
+        at, none = (program.stage, program.microbatch), np.zeros_like(program.stage)
+        loss = np.choose(program.op, [none, whole[at], (whole - kept)[at], kept[at]])
+        return Peaks(in_flight=in_flight, activation_bytes=_most(program, np.where(is_forward, whole[at], 0), loss))
+    freed[:, Op.B], freed[:, Op.I], freed[:, Op.W] = whole, whole - kept, kept
     return Peaks(
-        in_flight=_most(program, is_forward.astype(np.int64), count.reshape(-1)[kind]),
+        in_flight=in_flight,
         activation_bytes=_most(program, np.where(is_forward, whole[program.stage], 0), freed.reshape(-1)[kind]),
     )
 

@@ -91,9 +91,12 @@ def retime(
     """The makespan (ns); or UNLIMITED if it is over `limit`, or never ends.
 
     `known` holds the ends of what comes before `since`. What comes after is written into `new`, and `now` shows how far
-    it got. With `tails`, an action from which the end cannot be reached within the limit is where it gives up.
+    it got. Where microbatches differ, W takes the mean of them; posted receives are one entry early, whatever the peer
+    sends first. With `tails`, an action from which the end cannot be reached within the limit is where it gives up.
     """
-    size, times, hop = costs.size, costs.times, costs.hop
+    size, times, each, hop = costs.size, costs.times, costs.each, costs.each_hop
+    gap, posted, first_new, known_end = costs.gap, costs.posted, since.at, known.end
+    uneven = 1 if each.shape[2] > 1 else 0
     after_forward, after_backward = tails
     position, free, forwards, backwards = now
     end, forward_end, backward_end, forward_at, backward_at = new
@@ -117,6 +120,10 @@ def retime(
             came = at
             time = free[rank]
             while at < length[rank]:
+                ready = time + gap if at > 0 else time
+                received = 0
+                if posted and at > 1:
+                    received = gap + (known_end[rank, at - 2] if at - 2 < first_new[rank] else end[rank, at - 2])
                 kind = kinds[rank, at]
                 s = kind >> 2
                 op = kind & 3
@@ -127,15 +134,15 @@ def retime(
                             break
                         is_known = j < first_forward[s - 1]
                         arrived = known_forward_end[s - 1, j] if is_known else forward_end[s - 1, j]
-                        time = max(time, arrived + hop[s - 1])
-                    time += times[s, 0]
+                        ready = max(ready, max(arrived, received) + hop[s - 1, j * uneven])
+                    time = ready + each[s, 0, j * uneven]
                     if time + after_forward[s, size - 1 - j] > limit:
                         return UNLIMITED
                     forward_end[s, j] = time
                     forward_at[s, j] = at
                     forwards[s] = j + 1
                 elif op == 3:
-                    time += times[s, 3]
+                    time = ready + times[s, 3]
                 else:
                     j = backwards[s]
                     if s < last:
@@ -143,10 +150,10 @@ def retime(
                             break
                         is_known = j < first_backward[s + 1]
                         arrived = known_backward_end[s + 1, j] if is_known else backward_end[s + 1, j]
-                        time = max(time, arrived + hop[s])
+                        ready = max(ready, max(arrived, received) + hop[s, j * uneven])
                     elif forwards[s] <= j:
                         break
-                    time += times[s, op]
+                    time = ready + each[s, op, j * uneven]
                     if op == 2 and time + after_backward[s, size - 1 - j] > limit:
                         return UNLIMITED
                     backward_end[s, j] = time

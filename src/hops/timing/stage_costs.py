@@ -1,11 +1,12 @@
 """What a scheduler may know about the pipeline it arranges: expected times and memory, nothing of the run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
 
-from hops.arrays import IntArray
+from hops.arrays import FloatArray, IntArray
 from hops.program.action import Op
 from hops.program.shape import Shape
 from hops.units import to_ns
@@ -20,8 +21,13 @@ class StageCosts:
     Attributes:
         shape: microbatches, and rank of every stage.
         forward_s, input_backward_s, weight_backward_s, fused_backward_s: F, I, W and B.
-        hop_s: latency of a message between stages s and s + 1, either way; length stages - 1, 0 on the same rank.
+        hop_s: time of a message between stages s and s + 1, either way; length stages - 1, 0 on the same rank.
+        hop_bytes_s: the part of hop_s that its bytes take; () is none of it.
         blocking: whether messages keep both ranks busy.
+        posted: whether a message starts only once its receive is posted (`hops.program.postings`).
+        host_per_action_s: the host's time between two entries of a rank's stream.
+        microbatch_work: a factor per microbatch on all times of its actions, on hop_bytes_s and on its activations; ()
+            where all are 1.
         pair_factor: time of a pair over that of its two actions apart.
         activation_bytes: what F allocates; kept_for_weight_bytes: what stays from the end of I to the end of W.
         budget_bytes: per rank, the activation budget: what activations may take at any time; None is no limit.
@@ -33,11 +39,58 @@ class StageCosts:
     weight_backward_s: tuple[float, ...]
     fused_backward_s: tuple[float, ...]
     hop_s: tuple[float, ...]
+    hop_bytes_s: tuple[float, ...] = ()
     blocking: bool = False
+    posted: bool = False
+    host_per_action_s: float = 0.0
+    microbatch_work: tuple[float, ...] = ()
     pair_factor: float = 1.0
     activation_bytes: tuple[int, ...]
     kept_for_weight_bytes: tuple[int, ...]
     budget_bytes: tuple[int | None, ...]
+
+    @property
+    def work(self) -> FloatArray:
+        """The work of each microbatch: shape (microbatches,), or (1,) where they are alike."""
+        return np.array(self.microbatch_work or (1.0,))
+
+    @property
+    def work_is_uneven(self) -> bool:
+        """Whether some microbatch has more work than another."""
+        return len(set(self.microbatch_work)) > 1
+
+    def alike(self, work: float | None = None) -> "StageCosts":
+        """The same with microbatches that are all alike, of the work given.
+
+        None: times of the mean, activations of the largest, so that what fits these costs fits the others as well.
+        """
+        if not self.microbatch_work:
+            return self
+        held = max(self.microbatch_work) if work is None else work
+        factor = sum(self.microbatch_work) / len(self.microbatch_work) if work is None else work
+        rounded = ceil if work is None else floor
+
+        def times(each: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(factor * seconds for seconds in each)
+
+        return replace(
+            self,
+            microbatch_work=(),
+            forward_s=times(self.forward_s),
+            input_backward_s=times(self.input_backward_s),
+            weight_backward_s=times(self.weight_backward_s),
+            fused_backward_s=times(self.fused_backward_s),
+            hop_s=tuple(self.message_seconds(np.array([factor]))[:, 0].tolist()),
+            hop_bytes_s=times(self.hop_bytes_s),
+            activation_bytes=tuple(rounded(held * size) for size in self.activation_bytes),
+            kept_for_weight_bytes=tuple(rounded(held * size) for size in self.kept_for_weight_bytes),
+        )
+
+    def message_seconds(self, work: FloatArray) -> FloatArray:
+        """Messages of microbatches of this work: shape (stages - 1, len(work))."""
+        grows = np.array(self.hop_bytes_s or (0.0,) * len(self.hop_s)).reshape(-1, 1)
+        seconds: FloatArray = np.array(self.hop_s, dtype=np.float64).reshape(-1, 1) + grows * (work - 1)
+        return seconds
 
     @classmethod
     def uniform(
@@ -65,12 +118,17 @@ class CostArrays(NamedTuple):
 
     Attributes:
         size: microbatches.
-        times: shape (stages, 4), the durations of F, B, I, W.
+        times: shape (stages, 4), the durations of F, B, I, W of a microbatch of mean work.
         hop: shape (stages,), latency between stages s and s + 1; the last value is 0.
         rank_of: shape (stages,).
         later: shape (stages,), the next stage of the same rank, or -1.
-        activation, kept: shape (stages,), what F allocates, and what of it stays between the ends of I and W.
+        activation, kept: shape (stages,), what F of the largest microbatch allocates, and what of it stays between the
+            ends of I and W.
         budget: shape (ranks,), UNLIMITED where there is none.
+        each, each_hop: times and hop of every microbatch, shapes (stages, 4, size) and (stages, size), or with 1 in
+            place of size where they are alike.
+        gap: the host's time between two actions of a rank.
+        posted: whether messages wait for their receives.
     """
 
     size: int
@@ -81,6 +139,10 @@ class CostArrays(NamedTuple):
     activation: IntArray
     kept: IntArray
     budget: IntArray
+    each: IntArray
+    each_hop: IntArray
+    gap: int
+    posted: bool
 
     @property
     def num_stages(self) -> int:
@@ -94,6 +156,11 @@ class CostArrays(NamedTuple):
     def num_actions(self) -> int:
         """Actions of a program that splits every backward: the most there can be."""
         return 3 * self.num_stages * self.size
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether actions of a kind take the same time, and wait for nothing but their input and their rank."""
+        return self.each.shape[-1] == 1 and self.gap == 0 and not self.posted
 
     @property
     def has_chunks(self) -> bool:
@@ -112,35 +179,53 @@ def cost_arrays(costs: StageCosts) -> CostArrays:
     Blocking messages are folded into the actions that take them, which is what `evaluate` makes of them when the
     sender's part hides behind the next receive; so a bound stays a bound, and orders stay comparable.
     """
-    times = durations_ns(costs)
-    hop = np.append(hops_ns(costs), 0)
+    alike = costs.alike()
+    times, each = durations_ns(alike)[..., None], microbatch_durations_ns(costs)
+    hop, each_hop = (np.pad(hops_of_microbatches_ns(given), ((0, 1), (0, 0))) for given in (alike, costs))
     if costs.blocking:
-        times[1:, Op.F] += hop[:-1]
-        times[:, [Op.B, Op.I]] += hop[:, None]
-        hop[:] = 0
+        for table, late in ((times, hop), (each, each_hop)):
+            table[1:, Op.F] += late[:-1]
+            table[:, [Op.B, Op.I]] += late[:, None]
+            late[:] = 0
     limits = [UNLIMITED if limit is None else min(limit, UNLIMITED) for limit in costs.budget_bytes]
+    assert costs.shape.copies == 1, "kernels know one way through the stages"
     owners = costs.shape.rank_of_stage
     return CostArrays(
         size=costs.shape.num_microbatches,
-        times=_frozen(times),
-        hop=_frozen(hop),
+        times=_frozen(times[..., 0]),
+        hop=_frozen(hop[:, 0]),
         rank_of=_frozen(owners),
         later=_frozen(_later(owners)),
-        activation=_frozen(costs.activation_bytes),
-        kept=_frozen(costs.kept_for_weight_bytes),
+        activation=_frozen(alike.activation_bytes),
+        kept=_frozen(alike.kept_for_weight_bytes),
         budget=_frozen(limits),
+        each=_frozen(each),
+        each_hop=_frozen(each_hop),
+        gap=int(to_ns(np.array(costs.host_per_action_s))),
+        posted=costs.posted,
     )
 
 
 def durations_ns(costs: StageCosts, *, factor: float = 1.0) -> IntArray:
-    """Whole nanoseconds of F, B, I and W, times `factor`: shape (stages, 4)."""
+    """Whole nanoseconds of F, B, I and W of a microbatch of work 1, times `factor`: shape (stages, 4)."""
     columns = (costs.forward_s, costs.fused_backward_s, costs.input_backward_s, costs.weight_backward_s)
     return to_ns(np.array(columns, dtype=np.float64).T * factor)
 
 
+def microbatch_durations_ns(costs: StageCosts, *, factor: float = 1.0) -> IntArray:
+    """The same of every microbatch: shape (stages, 4, microbatches), or (stages, 4, 1) where they are alike."""
+    columns = (costs.forward_s, costs.fused_backward_s, costs.input_backward_s, costs.weight_backward_s)
+    return to_ns(np.array(columns, dtype=np.float64).T[..., None] * costs.work * factor)
+
+
 def hops_ns(costs: StageCosts) -> IntArray:
-    """Whole nanoseconds between neighbouring stages: shape (stages - 1,)."""
+    """Whole nanoseconds between neighbouring stages, of a microbatch of work 1: shape (stages - 1,)."""
     return to_ns(np.array(costs.hop_s, dtype=np.float64))
+
+
+def hops_of_microbatches_ns(costs: StageCosts) -> IntArray:
+    """The same of every microbatch: shape (stages - 1, microbatches), or (stages - 1, 1) where they are alike."""
+    return to_ns(costs.message_seconds(costs.work))
 
 
 def _later(rank_of_stage: tuple[int, ...]) -> list[int]:

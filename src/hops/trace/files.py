@@ -48,6 +48,7 @@ def metadata_to_json(meta: TraceMeta) -> str:
         "schedule": meta.schedule,
         "num_microbatches": meta.num_microbatches,
         "rank_of_stage": meta.rank_of_stage,
+        **({"copies": meta.copies} if meta.copies > 1 else {}),
         "devices": meta.devices,
         "hosts": meta.hosts,
         "links": links,
@@ -73,6 +74,7 @@ class WrittenMeta:
     schedule: str = ""
     num_microbatches: Count
     rank_of_stage: Several[Index]
+    copies: Count = 1
     devices: Several[str]
     hosts: tuple[str, ...]
     links: tuple[WrittenLink, ...] = ()
@@ -84,6 +86,8 @@ class WrittenMeta:
         if max(self.rank_of_stage) >= len(self.devices):
             got = f"rank_of_stage {list(self.rank_of_stage)} names ranks beyond the {len(self.devices)} devices"
             raise TraceError(f"{got}, expected one of them for every stage")
+        if len(self.rank_of_stage) % self.copies:
+            raise TraceError(f"{len(self.rank_of_stage)} stages are not {self.copies} copies of as many stages each")
         if any(link >= len(self.links) for _, _, crossed in self.routes for link in crossed):
             raise TraceError(f"routes name links beyond the {len(self.links)} there are, expected indices into links")
 
@@ -100,6 +104,7 @@ def metadata_from_json(text: str, where: Where) -> TraceMeta:
         schedule=written.schedule,
         num_microbatches=written.num_microbatches,
         rank_of_stage=written.rank_of_stage,
+        copies=written.copies,
         devices=written.devices,
         hosts=written.hosts,
         links=tuple(LinkMeta(name=name, bandwidth=inf if rate is None else rate) for name, rate in links),

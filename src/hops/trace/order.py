@@ -1,15 +1,13 @@
 """The order of compute actions in a trace as a program, whoever decided it: a policy, or a real run."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hops.arrays import distinct
 from hops.errors import TraceError
-from hops.program.action import NUM_OPS, Op
+from hops.program.action import Op
 from hops.program.program import Program
-from hops.program.shape import Shape
+from hops.program.wiring import neighbours
 from hops.trace.trace import Stream, Trace
 
 
@@ -31,7 +29,7 @@ def program_from_trace(trace: Trace, *, iteration: int | None = None) -> Program
         raise TraceError(f"the trace has no compute actions of {wanted}; {known}")
     chosen = numbers[0] if iteration is None else iteration
     rows = trace.where(is_action & (trace.iteration == chosen))
-    shape = Shape(num_microbatches=trace.meta.num_microbatches, rank_of_stage=trace.meta.rank_of_stage)
+    shape = trace.meta.shape
     order = np.argsort(rows.rank, kind="stable")
     rank, stage, op, microbatch = (
         column[order].astype(np.int64) for column in (rows.rank, rows.stage, rows.op, rows.microbatch)
@@ -61,19 +59,6 @@ def paired_rows(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return rows[:-1][opens], rows[1:][opens]
 
 
-def with_pairs(trace: Trace, program: Program) -> Trace:
-    """The trace of a program, whose pairs bear their own rank as peer."""
-    closes = np.flatnonzero(program.closes_pair)
-    if not len(closes):
-        return trace
-    paired = np.concatenate([closes, closes - 1])
-    size = program.shape.num_microbatches
-    keys = program.kind[paired] * size + program.microbatch[paired]
-    kind = trace.stage.astype(np.int64) * NUM_OPS + trace.op
-    mine = (trace.stream == Stream.COMPUTE) & (trace.op <= Op.W) & np.isin(kind * size + trace.microbatch, keys)
-    return replace(trace, peer=np.where(mine, trace.rank, trace.peer).astype(trace.peer.dtype))
-
-
 FORWARD, BACKWARD = 0, 1  # the two directions in which data travels along the stages
 
 
@@ -85,10 +70,10 @@ def producer_rows(trace: Trace) -> NDArray[np.int64]:
     """
     lookup = _Lookup(trace)
     direction = np.where(trace.op == Op.F, FORWARD, BACKWARD)
-    producer_stage = np.where(trace.op == Op.F, trace.stage - 1, trace.stage + 1)
+    producer_stage = neighbours(trace.meta.shape, trace.stage.astype(np.int64), np.where(trace.op == Op.F, -1, 1))
     producer_stage = np.where(trace.stream == Stream.MESSAGE, trace.stage, producer_stage)
     takes = (trace.op <= Op.I) & np.isin(trace.stream, (Stream.COMPUTE, Stream.MESSAGE))
-    takes &= (producer_stage >= 0) & (producer_stage < trace.meta.num_stages) & (trace.microbatch >= 0)
+    takes &= (producer_stage >= 0) & (trace.microbatch >= 0)
     rows = np.full(len(trace), -1, dtype=np.int64)
     rows[takes] = lookup.rows[lookup.keys(trace, producer_stage, direction)[takes]]
     return rows

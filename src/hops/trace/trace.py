@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hops.arrays import distinct
 from hops.program.action import Op
+from hops.program.shape import Shape
 
 
 class Stream(IntEnum):
@@ -57,6 +58,7 @@ class TraceMeta:
         schedule: name of what decided the order ("" if unknown).
         num_microbatches: per iteration.
         rank_of_stage: rank that runs stage s; its length is the number of stages.
+        copies: of the model, as in `Shape`.
         devices: name of the device under each rank, length = ranks.
         hosts: name of the host of each rank's device, length = ranks.
         links: the links that messages cross.
@@ -71,6 +73,12 @@ class TraceMeta:
     hosts: tuple[str, ...]
     links: tuple[LinkMeta, ...] = ()
     routes: Mapping[tuple[int, int], tuple[int, ...]]
+    copies: int = 1
+
+    @property
+    def shape(self) -> Shape:
+        """What was arranged."""
+        return Shape(num_microbatches=self.num_microbatches, rank_of_stage=self.rank_of_stage, copies=self.copies)
 
     @property
     def num_ranks(self) -> int:

@@ -1,0 +1,1 @@
+"""What a training script imports to record itself: it stands alone, and loads nothing else of HOPS."""
