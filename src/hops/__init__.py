@@ -507,3 +507,20 @@ def draw_dashboard(run: "SimulatedRun | Imported", path: "File") -> None:
     from hops.viz.dashboard import draw_dashboard as draw
 
     draw(run.trace, summarize(run), run.facts, Path(path))
+
+
+def _in_notebook() -> None:
+    """Where IPython runs, show specs, traces, summaries and plans as tables and pictures."""
+    if "IPython" not in sys.modules:
+        return
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is None:
+        return
+    formatter = shell.display_formatter.formatters["text/html"]
+    kinds = {"Spec": "hops.spec.spec", "Trace": "hops.trace.trace", "Summary": "hops.metrics.summary"}
+    kinds |= {"SimulatedRun": "hops.build.run", "PlanReport": "hops.planner.result"}
+    for name, module in kinds.items():
+        formatter.for_type_by_name(module, name, lambda value: import_module("hops.viz.notebook").as_html(value))
+
+
+_in_notebook()
