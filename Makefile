@@ -34,6 +34,9 @@ format: .venv/ready-to-develop  ## bring the code into form
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
+docs: .venv/ready-to-develop  ## build the documentation as a site in build/site
+	@$(BIN)/mkdocs build --strict --quiet
+
 pages: .venv/ready-to-run  ## run what README and tutorial show, and update the output in them
 	@$(BIN)/python tools/pages.py
 	@$(BIN)/hops run examples/demo.yaml --quiet --set simulation.iterations=1 --set simulation.warmup_iterations=0 \

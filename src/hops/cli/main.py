@@ -9,6 +9,7 @@ from hops.cli import (
     calibrate,
     diagnose,
     draw,
+    explain,
     export,
     goodput,
     importing,
@@ -58,6 +59,8 @@ app.command("compare")(run.compare)
 app.command("report")(report.report)
 app.command("view")(report.view)
 app.command("draw")(draw.draw)
+app.command("explain")(explain.explain)
+app.command("fit")(explain.fit)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)
