@@ -42,6 +42,9 @@ pages: .venv/ready-to-run  ## run what README and tutorial show, and update the 
 	@$(BIN)/hops run examples/demo.yaml --quiet --set simulation.iterations=1 --set simulation.warmup_iterations=0 \
 		--set output.timeline=docs/images/demo-timeline.png
 
+package: .venv/made  ## build wheel and sdist, and install them where nothing else is
+	@sh tools/package.sh
+
 lock:  ## pin the newest versions of everything (requirements/*.txt)
 	@sh tools/lock.sh
 

@@ -96,7 +96,9 @@ def _page_of(path: Path) -> str:
     """A page that shows a file or folder."""
     name = path.relative_to(ROOT)
     if path.is_dir():
-        listed = "\n".join(f"- `{each.name}`" for each in sorted(path.iterdir()) if not each.name.startswith((".", "_")))
+        listed = "\n".join(
+            f"- `{each.name}`" for each in sorted(path.iterdir()) if not each.name.startswith((".", "_"))
+        )
         return f"# {name}/\n\nIn the repository:\n\n{listed}\n"
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":

@@ -53,7 +53,7 @@ def test_run_quiet_prints_nothing(hops):
 
 def test_run_writes_everything_into_a_folder(hops, tmp_path):
     _, out, _ = hops("run", "spec.yaml", "-o", "out")
-    names = {"summary.json", "events.csv", "trace.json.gz", "timeline.png", "dashboard.png"}
+    names = {"summary.json", "events.csv", "trace.json.gz", "timeline.png", "dashboard.png", "report.html"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert all(f"wrote out/{name}" in out for name in names)
     assert json.loads((tmp_path / "out/summary.json").read_text())["format"] == "hops-summary/1"
