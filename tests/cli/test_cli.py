@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -254,7 +255,15 @@ def test_show_says_beside_open_values_what_they_come_out_as(hops, tmp_path):
 
 def test_python_dash_m_is_the_same_command():
     said = subprocess.run([sys.executable, "-m", "hops", "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("hops ")
+    assert re.fullmatch(r"hops [\d.]+( \([0-9a-f]{12}\+?\))?\n", said.stdout)
+
+
+def test_without_arguments_it_shows_four_commands_for_four_wishes(hops):
+    code, out, err = hops()
+    assert (code, err) == (0, "")
+    wishes = [line for line in out.splitlines() if line.startswith("  hops ")]
+    assert [line.split()[1] for line in wishes] == ["init", "view", "plan", "trace"]
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_schema_is_a_json_schema(hops):

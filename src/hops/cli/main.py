@@ -59,11 +59,13 @@ hops: predicts, plans and explains pipeline-parallel LLM training on mixed GPUs
 hops --help lists all commands, hops COMMAND --help says how each works."""
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _hops(
     context: typer.Context,
     *,
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(  # noqa: ARG001 (its callback does all)
+        False, "--version", callback=_version, is_eager=True, help="Show version and commit."
+    ),
 ) -> None:
     """Exit codes: 0 it worked, 1 the answer is no (does not fit, stalls), 2 wrong usage or spec."""
     if context.invoked_subcommand is None:
