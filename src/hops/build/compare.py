@@ -21,6 +21,10 @@ class Compared:
     runs: Mapping[str, SimulatedRun]
     refused: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        refused = f"; cannot run: {', '.join(self.refused)}" if self.refused else ""
+        return f"Compared({', '.join(self.runs)}{refused})"
+
     def summaries(self) -> dict[str, Summary]:
         """The figures of every run."""
         return {name: summarize(run) for name, run in self.runs.items()}

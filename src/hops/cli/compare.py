@@ -46,7 +46,7 @@ def compare(
     ] = None,
     overrides: SetOption = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw all timelines into a PNG or SVG.")
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw all timelines into a PNG, SVG or PDF.")
     ] = None,
     samples: SamplesOption = None,
     jobs: AllCoresOption = None,
