@@ -13,7 +13,9 @@ help:  ## show this list
 
 demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summary go to output/demo/
 	@$(BIN)/hops run examples/demo.yaml
-	@echo "Look at output/demo/timeline.png and dashboard.png; open trace.json at ui.perfetto.dev."
+	@$(BIN)/hops report examples/demo.yaml --schedules zb_v -o output/demo/report.html --open
+	@echo "Look first at output/demo/report.html, in a browser: where the bubble is, why ranks wait, what zb_v changes."
+	@echo "Also there: timeline.png, dashboard.png, and trace.json for ui.perfetto.dev."
 
 test: .venv/ready-to-develop  ## run the tests
 	@$(BIN)/python -m pytest -q -n auto

@@ -7,7 +7,7 @@ import hops
 
 LAYERS = [
     "errors",
-    "units arrays axes compiled registry files",
+    "units arrays axes compiled registry files recent",
     "decode distributions",
     "program hardware model",
     "timing trace",

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from hops.cli.main import main as hops
 
 ROOT = Path(__file__).parent.parent
-PAGES = (Path("README.md"), Path("docs/tutorials/first-run.md"))
+PAGES = (Path("README.md"), Path("docs/tutorials/first-run.md"), Path("docs/how-to/look-at-runs.md"))
 WIDTH = "100"
 BLOCK = re.compile(r"^```(\w+) ?(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from hops.build.compare import Compared
@@ -207,15 +207,27 @@ def simulate(spec: "Spec", *, on_iteration: Callable[[int], None] | None = None)
     return start(spec, on_iteration=on_iteration)
 
 
-def summarize(run: "SimulatedRun | Imported") -> "Summary":
+@overload
+def summarize(run: "SimulatedRun | Imported") -> "Summary": ...
+@overload
+def summarize(run: "SimulatedRun | Imported", *, only: Sequence[str]) -> dict[str, Any]: ...
+def summarize(run: "SimulatedRun | Imported", *, only: Sequence[str] | None = None) -> "Summary | dict[str, Any]":
     """Every figure of a run, simulated or measured; see docs/reference/metrics.md.
 
     >>> round(100 * summary.bubble.iteration.fraction), round(summary.throughput.samples_per_s, 1)
     (27, 24.2)
-    """
-    from hops.metrics.summarize import summarize as figures
 
-    return figures(run.trace, run.facts)
+    With `only`, these figures alone, in a fraction of the time; a name is a path of the summary's JSON:
+
+    >>> hops.summarize(run, only=["iteration_time.mean_ms", "peak_memory.bytes"])
+    {'iteration_time.mean_ms': 330.352672, 'peak_memory.bytes': None}
+
+    Raises UsageError for a figure that there is not.
+    """
+    from hops.metrics.figures import figures
+    from hops.metrics.summarize import summarize as all_figures
+
+    return all_figures(run.trace, run.facts) if only is None else figures(run.trace, run.facts, only)
 
 
 def compare(spec: "Spec", schedules: Sequence[str]) -> "Compared":

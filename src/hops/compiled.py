@@ -31,7 +31,7 @@ class Kernel(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], *, allocates: bool = True, once: bool = False) -> None:
         self.function, self._allocates, self._once = function, allocates, once
-        self._turns = 0
+        self._turns, self._is_cached = 0, False
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -73,11 +73,14 @@ class Kernel(Generic[P, R]):
     @property
     def is_cached(self) -> bool:
         """Whether numba has compiled it before, in this process or another; else the first call takes its time."""
-        if not available() or os.environ.get("NUMBA_DISABLE_JIT") == "1":  # numba's own switch: kernels stay Python
+        if (
+            self._is_cached or not available() or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+        ):  # numba's own switch: kernels stay Python
             return True
         dispatcher: Any = self.fast
         name = f"*.{dispatcher.py_func.__qualname__}-*.nbi"
-        return bool(dispatcher.signatures) or any(Path(dispatcher.stats.cache_path).glob(name))
+        self._is_cached = bool(dispatcher.signatures) or any(Path(dispatcher.stats.cache_path).glob(name))
+        return self._is_cached
 
     @cached_property
     def part(self) -> Callable[P, R]:

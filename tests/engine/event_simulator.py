@@ -15,7 +15,9 @@ class Simulator:
         self.owner, self.way, self.hop, self.host = program.shape.rank_of_stage, way, hop, host
         ranks = range(program.num_ranks)
         self.entries = [[[*each] if isinstance(each, Pair) else [each] for each in program.rank(r)] for r in ranks]
-        self.durations, self.last, self.now = durations, len(self.owner) - 1, 0
+        self.durations, self.now, stages = durations, 0, len(self.owner) // program.shape.copies
+        self.firsts = {copy * stages for copy in range(program.shape.copies)}
+        self.lasts = {first + stages - 1 for first in self.firsts}
         self.next_entry, self.busy, self.tied = [0 for _ in ranks], [False for _ in ranks], [0 for _ in ranks]
         self.events, self.there, self.sent, self.wanted, self.times = [], set(), set(), set(), {}
         self.producer = {self.output(a): a for r in ranks for e in self.entries[r] for a in e if self.output(a)}
@@ -23,15 +25,15 @@ class Simulator:
 
     def needs(self, action):
         stage, op, microbatch = action
-        if op is Op.F and stage > 0:
+        if op is Op.F and stage not in self.firsts:
             return (stage, False, microbatch)
-        return (stage, True, microbatch) if op in (Op.B, Op.I) and stage < self.last else None
+        return (stage, True, microbatch) if op in (Op.B, Op.I) and stage not in self.lasts else None
 
     def output(self, action):
         stage, op, microbatch = action
-        if op is Op.F and stage < self.last:
+        if op is Op.F and stage not in self.lasts:
             return (stage + 1, False, microbatch)
-        return (stage - 1, True, microbatch) if op in (Op.B, Op.I) and stage > 0 else None
+        return (stage - 1, True, microbatch) if op in (Op.B, Op.I) and stage not in self.firsts else None
 
     def sender(self, key):
         return self.owner[self.producer[key][0]]

@@ -79,7 +79,15 @@ MEMORY = [
     ("rtx-3090", 384, 19.5),
     ("mi300x", 8192, 5.2),
     ("cpu-standard", 8 * 64, 4.8),
+    ("b300-sxm", 8192, 8.0),
+    ("gb200", 8192, 8.0),
+    ("gb300", 8192, 8.0),
+    ("h20-sxm", 6144, 5.2),
+    ("h800-sxm", 5120, 2 * 2.619),
+    ("v100-sxm-16", 4096, 2 * 0.877),
 ]
+
+UNLISTED = {"b300-sxm", "gb200", "gb300", "h20-sxm", "h800-sxm", "v100-sxm-16"}  # nobody lists a price per GPU
 
 # The rates that vendors print with sparsity, TFLOP/s: what must not be in the catalog.
 SPARSE_BF16 = {
@@ -107,7 +115,9 @@ SERIAL = [
     ("nvlink2", 8, 25, 1),
     ("nvlink3", 12 * 4, 50, 1),
     ("nvlink4", 18 * 2, 100, 1),
+    ("nvlink4-8", 8 * 2, 100, 1),
     ("nvlink5", 18 * 2, 200, 1),
+    ("infiniband-xdr", 4, 200, 1),
     ("infiniband-hdr", 4, 50, 1),
     ("infiniband-ndr", 4, 100, 1),
     ("ethernet-10", 1, 10, 1),
@@ -149,7 +159,7 @@ def test_rates_are_dense_at_most_half_of_the_sparse_ones(name):
 @pytest.mark.parametrize("name", DEVICES)
 def test_narrower_formats_are_at_least_as_fast(name):
     rates = CATALOG.device(name).rates
-    present = [rates[precision] for precision in ("fp32", "tf32", "fp16", "fp8") if precision in rates]
+    present = [rates[precision] for precision in ("fp32", "tf32", "fp16", "fp8", "fp4") if precision in rates]
     assert present == sorted(present)
 
 
@@ -165,7 +175,8 @@ def test_every_number_of_a_device_has_a_vendor_source_and_a_date(name):
         assert source.document, key
         is_default = source.document.startswith("engineering default")
         assert source.url.startswith("https://") is not is_default, key
-        assert not is_default or key in {"launch_overhead", "nic", "bus"}, key
+        usual = {"launch_overhead", "nic", "bus"} | ({"price", "cache"} if name in UNLISTED else set())
+        assert not is_default or key in usual, key
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -240,15 +251,16 @@ def test_an_unknown_name_gets_the_nearest_one():
 @pytest.mark.parametrize(
     ("name", "absent"),
     [
-        ("v100", {"tf32", "bf16", "fp8"}),
-        ("t4", {"tf32", "bf16", "fp8"}),
-        ("a100", {"fp8"}),
-        ("a10g", {"fp8"}),
-        ("rtx-3090", {"fp8"}),
-        ("cpu", {"tf32", "fp8"}),
-        ("l4", set()),
-        ("h100", set()),
-        ("mi300x", set()),
+        ("v100", {"tf32", "bf16", "fp8", "fp4"}),
+        ("t4", {"tf32", "bf16", "fp8", "fp4"}),
+        ("a100", {"fp8", "fp4"}),
+        ("a10g", {"fp8", "fp4"}),
+        ("rtx-3090", {"fp8", "fp4"}),
+        ("cpu", {"tf32", "fp8", "fp4"}),
+        ("l4", {"fp4"}),
+        ("h100", {"fp4"}),
+        ("mi300x", {"fp4"}),
+        ("b200", set()),
     ],
 )
 def test_a_precision_that_a_device_lacks_is_said_to_be_absent(name, absent):
@@ -305,6 +317,7 @@ def test_rows_say_of_every_entry_what_a_list_shows():
         "fp16_flop_per_s": 121e12,
         "bf16_flop_per_s": 121e12,
         "fp8_flop_per_s": 242.5e12,
+        "fp4_flop_per_s": None,
         "memory_bytes_per_s": 300e9,
         "peer": None,
         "bus": "pcie4",

@@ -10,6 +10,7 @@ from hops.errors import UsageError
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.memory import StageMemory, rank_static_bytes, rank_workspace_bytes, stage_memory
 from hops.model.partition import StageSlice
+from hops.model.shards import StateShards
 from hops.model.transformer import Transformer, get_model
 from hops.model.workload import stage_parameters
 
@@ -23,7 +24,7 @@ def classic(h, a, vocab=50304):
 
 def memory(model, part=ONE_LAYER, s=1024, b=1, optimizer=ADAM, shards=1, **how):
     batch = Microbatch(sequence_length=s, samples=b)
-    return stage_memory(model, part, batch, Implementation(**how), optimizer, optimizer_shards=shards)
+    return stage_memory(model, part, batch, Implementation(**how), optimizer, states=StateShards(optimizer=shards))
 
 
 @settings(deadline=None, max_examples=60)

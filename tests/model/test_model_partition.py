@@ -31,8 +31,8 @@ def test_first_stage_holds_the_embedding_and_last_the_head():
     partition = Partition(layers=(2, 3, 1))
     assert [partition.slice(stage) for stage in range(3)] == [
         StageSlice(layers=2, embedding=True, head=False),
-        StageSlice(layers=3, embedding=False, head=False),
-        StageSlice(layers=1, embedding=False, head=True),
+        StageSlice(layers=3, embedding=False, head=False, first=2),
+        StageSlice(layers=1, embedding=False, head=True, first=5),
     ]
 
 

@@ -182,7 +182,7 @@ def _updates(
     """The optimizer step of every rank."""
     if known.spec.optimizer.update_time is not None:
         return _stated_update(known.spec, shape)
-    step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
+    step_bytes = work.optimizer.step_bytes(work.how.element_bytes) / work.states.optimizer
     steps = optimizer_steps(parameters, layers, bytes_per_parameter=step_bytes, rates=known.rates)
     return tuple(Constant(value=each) for each in steps)
 

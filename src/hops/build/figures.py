@@ -6,11 +6,14 @@ from pathlib import Path
 
 from hops.build.cluster import build_cluster, interconnect, load_catalog
 from hops.cost.fitted import catalog_rates, fitted_rates
-from hops.cost.profile import HardwareProfile, read_profile
+from hops.cost.kernel_profile import KernelProfile, kernel_rates, read_any_profile
+from hops.cost.profile import HardwareProfile
 from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
 from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
+from hops.model.shards import StateShards
+from hops.model.transient import NO_TRANSIENTS
 from hops.model.workload import Workload
 from hops.spec.pipeline import ELEMENT_BYTES
 from hops.spec.spec import Spec
@@ -24,7 +27,8 @@ class Figures:
         spec: where they come from.
         cluster: all devices, hosts and links, with the catalog's numbers where the spec states none.
         devices: of every rank.
-        profile: fitted figures; None if the spec names none.
+        profile: fitted figures of measured run folders; None if the spec names none.
+        kernels: fitted figures of kernels on devices; None if the spec names none. It names one profile at most.
         host_kinds: kind of every host that the profile knows anything of, by the host's name.
         reduction_nic: what data-parallel copies reduce over, where it is stated.
         work: what a microbatch is and how it is computed; None where stage times are stated.
@@ -36,6 +40,7 @@ class Figures:
     cluster: Cluster
     devices: tuple[Device, ...]
     profile: HardwareProfile | None
+    kernels: KernelProfile | None
     host_kinds: Mapping[str, str]
     reduction_nic: Interconnect | None
     work: Workload | None
@@ -47,7 +52,8 @@ def resolve(spec: Spec) -> Figures:
     """Look up what a spec names. Raises CatalogError for a file that is wrong, or a device without the precision."""
     catalog = load_catalog(spec)
     cluster = build_cluster(spec, catalog)
-    profile = None if spec.hardware.profile is None else read_profile(Path(spec.hardware.profile))
+    read = _named_profile(spec)
+    profile = read if isinstance(read, HardwareProfile) else None
     between = spec.optimizer.reduction_interconnect
     work = None if spec.pipeline.model is None else workload(spec)
     known = Figures(
@@ -55,6 +61,7 @@ def resolve(spec: Spec) -> Figures:
         cluster=cluster,
         devices=tuple(cluster.device(each) for each in spec.hardware.ranks()),
         profile=profile,
+        kernels=read if isinstance(read, KernelProfile) else None,
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
         reduction_nic=None if between is None else interconnect(between, catalog, Topology.NETWORK),
         work=work,
@@ -64,9 +71,13 @@ def resolve(spec: Spec) -> Figures:
     return known if work is None else replace(known, rates=rates_of(known, known.devices))
 
 
+def _named_profile(spec: Spec) -> HardwareProfile | KernelProfile | None:
+    return None if spec.hardware.profile is None else read_any_profile(Path(spec.hardware.profile))
+
+
 def workload(spec: Spec) -> Workload:
     """The work of a spec that has a model."""
-    pipeline = spec.pipeline
+    pipeline, profile = spec.pipeline, _named_profile(spec)
     assert pipeline.model is not None
     assert pipeline.sequence_length is not None, "loading a spec fills it in"
     how = Implementation(
@@ -82,7 +93,8 @@ def workload(spec: Spec) -> Workload:
         batch=Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size),
         how=how,
         optimizer=_optimizer(spec, how),
-        optimizer_shards=spec.optimizer.data_parallel if spec.optimizer.distributed else 1,
+        states=StateShards.zero(1 if spec.optimizer.distributed else 0, spec.optimizer.data_parallel),
+        transients=profile.transients if isinstance(profile, KernelProfile) else NO_TRANSIENTS,
     )
 
 
@@ -112,6 +124,8 @@ def rates_of(known: Figures, devices: tuple[Device, ...]) -> tuple[DeviceRates, 
 def _rates(known: Figures, kind: DeviceKind, stated_host: str | None) -> DeviceRates:
     precision, profile = known.spec.pipeline.precision, known.profile
     assert known.operations is not None, "rates are those of a model's work"
+    if known.kernels is not None:
+        return kernel_rates(kind, precision, known.operations, known.kernels)
     if profile is None or kind.name not in profile.devices:
         return catalog_rates(kind, precision, known.operations)
     host = profile.host_kind(kind.name, stated_host)

@@ -15,6 +15,7 @@ from hops.errors import DoesNotFitError
 from hops.faults.plan import FaultPlan
 from hops.model.memory import rank_workspace_bytes
 from hops.program.program import Program
+from hops.recent import Recent
 from hops.schedules.base import StaticScheduler
 from hops.spec.distributions import ConstantForm, Form
 from hops.spec.hardware import StallForm
@@ -26,8 +27,35 @@ from hops.units import format_bytes
 GIB = 1 << 30
 
 
+SHARED_ACTIONS = 20_000  # programs of more are not kept for other setups
+_PROGRAMS: Recent[Program] = Recent(64)
+_FITS: Recent[None] = Recent(64)
+
+
+def arranged(setup: Setup) -> Program | None:
+    """The program of a setup's schedule; None: a policy decides. Setups with the same costs share it."""
+    scheduler = setup.scheduler()
+    if not isinstance(scheduler, StaticScheduler):
+        return None
+
+    def arrange() -> Program:
+        scheduler.configure(setup.expected)
+        return scheduler.program
+
+    about = (type(scheduler), setup.spec.pipeline.schedule, setup.expected)
+    return _PROGRAMS.of(about, arrange, keep=lambda program: program.num_actions <= SHARED_ACTIONS)
+
+
 def check_fit(setup: Setup, program: Program) -> None:
     """Raises DoesNotFitError naming every rank whose weights, states and peak activations exceed its device."""
+    _FITS.of(
+        (setup.expected, setup.facts.stage_memory, setup.facts.memory_bytes, setup.facts.microbatch_work, program),
+        lambda: _check_fit(setup, program),
+        keep=lambda _: program.num_actions <= SHARED_ACTIONS,
+    )
+
+
+def _check_fit(setup: Setup, program: Program) -> None:
     peaks = [memory_peaks(program, setup.expected)]
     if setup.facts.microbatch_work:  # as it is drawn, in the iteration where the rank needs most
         works = (replace(setup.expected, microbatch_work=work) for work in setup.facts.microbatch_work)
@@ -92,11 +120,7 @@ class PreparedRun:
     @classmethod
     def of(cls, setup: Setup) -> "PreparedRun":
         """Arrange the schedule once."""
-        scheduler = setup.scheduler()
-        if not isinstance(scheduler, StaticScheduler):
-            return cls(setup=setup, program=None)
-        scheduler.configure(setup.expected)
-        return cls(setup=setup, program=scheduler.program)
+        return cls(setup=setup, program=arranged(setup))
 
     def check_fit(self) -> None:
         """Raises DoesNotFitError if memory is too small."""

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hops.build.faults import build_inventory, build_plan, check_horizon
-from hops.build.prepared import check_fit, check_weights_fit
+from hops.build.prepared import arranged, check_fit, check_weights_fit
 from hops.build.setup import Setup, build
 from hops.engine.simulate import run_policy, run_program
 from hops.faults.plan import NO_FAULTS, FaultPlan
 from hops.metrics.summarize import summarize as summarize_trace
 from hops.metrics.summary import RunFacts, Summary
-from hops.schedules.base import StaticScheduler
 from hops.spec.spec import Spec
 from hops.trace.trace import Trace
 
@@ -48,18 +47,19 @@ def simulate(spec: Spec, *, on_iteration: Callable[[int], None] | None = None) -
 
 def simulate_setup(setup: Setup, *, on_iteration: Callable[[int], None] | None = None) -> SimulatedRun:
     """Run what `build` built, with the faults that its spec's failure section makes."""
-    plan = build_plan(setup.spec, build_inventory(setup.spec, setup.network)).of_hardware()
-    settings = replace(setup.settings, on_iteration=on_iteration, faults=replace(setup.settings.faults, plan=plan))
-    scheduler = setup.scheduler()
-    if isinstance(scheduler, StaticScheduler):
-        scheduler.configure(setup.expected)
-        program = scheduler.program
+    spec = setup.spec
+    plan = build_plan(spec, build_inventory(spec, setup.network)).of_hardware() if spec.failure.enabled else NO_FAULTS
+    settings = replace(setup.settings, on_iteration=on_iteration)
+    if plan:
+        settings = replace(settings, faults=replace(settings.faults, plan=plan))
+    program = arranged(setup)
+    if program is not None:
         check_fit(setup, program)
         trace = run_program(program, setup.costs, setup.network, settings)
     else:
         check_weights_fit(setup)
-        trace = run_policy(scheduler.placed(setup.expected), setup.costs, setup.network, settings)
-    check_horizon(setup.spec, int(trace.end_ns.max(initial=0)))
+        trace = run_policy(setup.scheduler().placed(setup.expected), setup.costs, setup.network, settings)
+    check_horizon(spec, int(trace.end_ns.max(initial=0)))
     return SimulatedRun(setup=setup, trace=trace, plan=plan)
 
 

@@ -1,7 +1,8 @@
 """Setup: a spec as everything the engine needs: figures, costs, network, scheduler, settings, facts."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from hops.hardware.cluster import Cluster
 from hops.hardware.network import Network
 from hops.metrics.summary import RunFacts
 from hops.program.shape import Shape
-from hops.schedules.base import Scheduler
+from hops.recent import Recent
+from hops.schedules.base import SCHEDULERS, Scheduler
 from hops.spec.distributions import ConstantForm
 from hops.spec.spec import Spec
 from hops.timing.stage_costs import StageCosts
@@ -69,11 +71,54 @@ class Setup:
         )
 
 
+SHARED_RANKS = 1024  # setups of more are not kept for other specs
+_SETUPS: Recent[Setup] = Recent(64)
+_OF_THE_RUN = ("simulation", "output")  # sections that say how a setup runs, and not what it is
+
+
 def build(spec: Spec) -> Setup:
     """Build a spec: look up its figures, then costs, network and what a scheduler may know.
 
+    Specs that have the same sections (`Spec.with_` changes none but those that it names) share what is built of them.
     Raises HopsError where the parts do not fit each other.
     """
+    sections = tuple(getattr(spec, name) for name in Spec.model_fields if name not in _OF_THE_RUN)
+    maker = SCHEDULERS.get(spec.pipeline.schedule.name)
+    setup = _SETUPS.of((maker, *sections), lambda: _built(spec), key=_files(spec), keep=_is_shared)
+    check_length(spec, setup.expected)
+    if setup.spec is spec:
+        return setup
+    simulation = spec.simulation
+    return replace(
+        setup,
+        known=replace(setup.known, spec=spec),
+        settings=replace(
+            setup.settings,
+            iterations=simulation.iterations,
+            seed=simulation.seed,
+            engine=Engine(simulation.engine),
+        ),
+        facts=replace(
+            setup.facts,
+            warmup_iterations=simulation.warmup_iterations,
+            microbatch_work=_work(spec, setup.costs),  # drawn by the seed, for each iteration
+        ),
+    )
+
+
+def _is_shared(setup: Setup) -> bool:
+    return setup.shape.num_ranks <= SHARED_RANKS and "file" not in setup.spec.pipeline.schedule.parameters
+
+
+def _files(spec: Spec) -> tuple[tuple[int, int], ...]:
+    """When the files that hardware names were written, and their sizes."""
+    hardware = spec.hardware
+    names = hardware.catalog if hardware.profile is None else (*hardware.catalog, hardware.profile)
+    stats = [Path(name).stat() for name in names if Path(name).is_file()]
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
+
+
+def _built(spec: Spec) -> Setup:
     shape = spec.shape()
     known = resolve(spec)
     costs = build_costs(known, shape)

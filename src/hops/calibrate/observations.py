@@ -143,7 +143,7 @@ def observe(inputs: RunInputs, trace: Trace, *, warmup: int = 0) -> ObservedRun:
         message_bytes=max(costs.message_bytes(stage, op) for stage in range(costs.num_stages) for op in (Op.F, Op.B)),
         tied_bytes=work.model.table_parameters * section.gradient_bytes if section.tied_embeddings else 0.0,
         parameters=tuple(each.parameters for each in costs.works),
-        step_bytes=work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards,
+        step_bytes=work.optimizer.step_bytes(work.how.element_bytes) / work.states.optimizer,
         timings=Timings.of(trace, name=inputs.name, warmup=warmup),
     )
 

@@ -6,6 +6,9 @@ from typing import Annotated
 import typer
 
 from hops.cli.console import JobsOption, QuietOption
+from hops.errors import UsageError
+
+SHIPPED_DEFAULT = "megatron-aws"
 
 
 def calibrate(
@@ -37,13 +40,33 @@ def calibrate(
         show(render_profile(profile), f"wrote {output}; a spec uses it by hardware.profile, hops validate by --profile")
 
 
+PUBLISHED = "published"  # instead of a folder of runs
+
+
 def validate(
     runs: Annotated[
-        Path, typer.Argument(metavar="RUNS", help="A folder of run folders (run.yaml, link_bench, megatron_trace).")
+        Path,
+        typer.Argument(
+            metavar="RUNS",
+            help="A folder of run folders (run.yaml, link_bench, megatron_trace); or the word published, then FILE.",
+        ),
     ],
+    rows: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="After published: rows of public tables (JSON lines).", show_default=False
+        ),
+    ] = None,
     profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help="A profile's file, or a shipped one's name.")
-    ] = "megatron-aws",
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            help="A profile's file, or a shipped one's name; none: the catalog alone. "
+            "Default: megatron-aws; of published rows, the one of each row's framework.",
+            show_default=False,
+        ),
+    ] = None,
     folds: Annotated[
         int,
         typer.Option(
@@ -66,7 +89,15 @@ def validate(
     *,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict measured runs from their launch arguments and link benchmarks alone, then score against their traces."""
+    """Predict measured runs from their launch arguments and link benchmarks alone, then score against their traces.
+
+    `hops validate published FILE` predicts rows of public tables instead: step time and peak memory of whole jobs.
+    """
+    if str(runs) == PUBLISHED:
+        _published(rows, profile, folds=folds, json_file=json_file, report=report, quiet=quiet)
+        return
+    if rows is not None:
+        raise UsageError(f"got {rows} after {runs}, expected one folder of runs, or: hops validate published {rows}")
     import json
 
     from hops.calibrate.validate import cross_validate, run_folders
@@ -75,13 +106,15 @@ def validate(
     from hops.cli.recorded import megatron, profile_file
     from hops.files import atomic_write
     from hops.report.validation import PICTURE, render_validation, write_report
+    from hops.viz.html.page import write_report as write_page
+    from hops.viz.html.results import validation_page
     from hops.viz.validation import draw_validation
 
     folders = run_folders(runs)
     if folds:
         found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs)
     else:
-        found = validate_runs(folders, megatron(warmup), profile_file(profile), jobs=jobs)
+        found = validate_runs(folders, megatron(warmup), profile_file(profile or SHIPPED_DEFAULT), jobs=jobs)
     if json_file is not None:
         with atomic_write(json_file) as out:
             json.dump(found.to_dict(), out, indent=2, allow_nan=False)
@@ -89,8 +122,45 @@ def validate(
     if report is not None:
         write_report(found, report)
         draw_validation(found, report / PICTURE)
+        write_page(validation_page(found), report / "report.html")
     if not quiet:
         show(render_validation(found))
         for written in (json_file, report):
+            if written is not None:
+                show(f"wrote {written}")
+
+
+def _published(
+    rows: Path | None,
+    profile: str | None,
+    *,
+    folds: int,
+    json_file: Path | None,
+    report: Path | None,
+    quiet: bool,
+) -> None:
+    """Rows of public tables: a table, a JSON file, a folder with a picture."""
+    import json
+
+    from hops.cli.console import show
+    from hops.files import atomic_write
+    from hops.published.predict import validate_published
+    from hops.report.published import PICTURE, render_published
+    from hops.viz.published import draw_published
+
+    if rows is None:
+        raise UsageError("published needs a file, such as: hops validate published rows.jsonl")
+    if folds:
+        raise UsageError("--folds is for run folders: docs/explanation/published.md says how profiles were validated")
+    found = validate_published(rows, profile)
+    if json_file is not None:
+        with atomic_write(json_file) as out:
+            json.dump(found.to_dict(), out, indent=2, allow_nan=False)
+            out.write("\n")
+    if report is not None:
+        draw_published(found, report / PICTURE)
+    if not quiet:
+        show(render_published(found))
+        for written in (json_file, None if report is None else report / PICTURE):
             if written is not None:
                 show(f"wrote {written}")

@@ -9,10 +9,11 @@ import typer
 from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import RenderableType
 
+    from hops.fleet.result import GoodputSummary
     from hops.fleet.study import Study
     from hops.fleet.trajectory import Trajectory
 
@@ -30,6 +31,10 @@ def goodput(
     ] = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG or SVG).")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="Write a page with all policies side by side."),
     ] = None,
     samples: Annotated[
         int, typer.Option("--samples", metavar="COUNT", help="Iterations simulated per condition, if anything varies.")
@@ -51,7 +56,12 @@ def goodput(
     from hops.planner.replanned import replanned
     from hops.spec.load import load
     from hops.viz.canvas import picture_format
+    from hops.viz.html.page import check_path
 
+    if page is not None:
+        check_path(page)
+        if sweep:
+            raise UsageError("got both --sweep-checkpoint-interval and --report, expected one of them; remove one")
     if sweep and policies is not None:
         raise UsageError("got both --sweep-checkpoint-interval and --policies, expected one of them; remove one")
     if picture is not None:
@@ -59,7 +69,7 @@ def goodput(
     names = None if policies is None else _names(policies)
     loaded = load(spec, overrides or ())
     study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    how = _How(picture=picture, as_json=as_json, quiet=quiet)
+    how = _How(picture=picture, page=page, as_json=as_json, quiet=quiet)
     if sweep:
         _sweep(study, how)
     elif names is None:
@@ -73,6 +83,7 @@ class _How:
     """What becomes of a result."""
 
     picture: Path | None
+    page: Path | None
     as_json: bool
     quiet: bool
 
@@ -87,7 +98,15 @@ class _How:
         if self.as_json:
             show_json(plain())
         elif self.on_screen:
-            show(screen(), *([] if self.picture is None else [f"wrote {self.picture}"]))
+            show(screen(), *(f"wrote {path}" for path in (self.picture, self.page) if path is not None))
+
+    def write_page(self, summaries: "Mapping[str, GoodputSummary]") -> None:
+        """Write the page, if one is wanted."""
+        from hops.viz.html.page import write_report
+        from hops.viz.html.results import goodput_page
+
+        if self.page is not None:
+            write_report(goodput_page(summaries), self.page)
 
 
 def _study(study: "Study", how: _How) -> None:
@@ -99,6 +118,7 @@ def _study(study: "Study", how: _How) -> None:
     summary = summarize_study(study, trajectories)
     if how.picture is not None:
         draw_goodput(summary, trajectories, how.picture)
+    how.write_page({summary.policy: summary})
     how.give(summary.to_dict, lambda: render_goodput(summary))
 
 
@@ -113,6 +133,7 @@ def _compare(studies: "Sequence[tuple[str, Study]]", how: _How) -> None:
     if how.picture is not None:
         best = max(summaries, key=lambda name: summaries[name].goodput)
         draw_goodput(summaries[best], trajectories[best], how.picture)
+    how.write_page(summaries)
     how.give(
         lambda: {name: summary.to_dict() for name, summary in summaries.items()}, lambda: render_policies(summaries)
     )

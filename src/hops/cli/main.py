@@ -14,6 +14,7 @@ from hops.cli import (
     listing,
     plan,
     rehearse,
+    report,
     research,
     run,
     schedule,
@@ -53,6 +54,8 @@ def _hops(
 
 app.command("run")(run.run)
 app.command("compare")(run.compare)
+app.command("report")(report.report)
+app.command("view")(report.view)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)

@@ -37,7 +37,7 @@ def plan(
             "--output",
             "-o",
             metavar="FOLDER",
-            help="Write a spec and its exports per plan, plans.json and pictures into this folder.",
+            help="Write a spec and its exports per plan, plans.json, pictures and a report into this folder.",
         ),
     ] = None,
     *,
@@ -101,11 +101,13 @@ def stages(*, visible: bool) -> Iterator["Callable[[str, int, int], None] | None
 
 
 def write(report: "PlanReport", folder: Path) -> list[Path]:
-    """A spec per plan, all figures as JSON, the Pareto plot and the best plan's timeline; returns the paths."""
+    """A spec per plan, all figures as JSON, Pareto plot, the best plan's timeline and a report; returns the paths."""
     import json
 
     from hops.files import atomic_write
     from hops.spec.text import dump
+    from hops.viz.html.page import write_report
+    from hops.viz.html.results import plan_page
     from hops.viz.plan import draw_pareto
     from hops.viz.timeline import draw_timeline
 
@@ -125,7 +127,8 @@ def write(report: "PlanReport", folder: Path) -> list[Path]:
     labelled = [(str(number), each) for number, each in enumerate(report.plans, start=1)]
     points = [_point(label, each) for label, each in (*labelled, *(("", each) for each in report.others))]
     draw_pareto(points, folder / "pareto.png", unit="tokens")
-    return [*paths, folder / "plans.json", folder / "timeline.png", folder / "pareto.png"]
+    write_report(plan_page(report), folder / "report.html")
+    return [*paths, *(folder / name for name in ("plans.json", "timeline.png", "pareto.png", "report.html"))]
 
 
 def _exported(plan: "Plan", folder: Path) -> list[Path]:

@@ -22,8 +22,8 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        metavar="FOLDER",
-        help="Also write summary, events, trace, pictures and faults into this folder.",
+        metavar="FOLDER|FILE.html",
+        help="Also write summary, events, trace, pictures, faults and report into this folder; or the report alone.",
     ),
 ]
 
@@ -38,7 +38,8 @@ def run(
 ) -> None:
     """Simulate a spec and print its summary.
 
-    Writes the files that the spec's `output` section names, and with `--output` all of them into one folder.
+    Writes the files that the spec's `output` section names, and with `--output` all of them into one folder, with a
+    report to look at in a browser.
     """
     from hops.build.run import simulate, summarize
     from hops.cli.console import progress, show, show_json
@@ -55,7 +56,9 @@ def run(
     summary = summarize(simulated)
     written = write(simulated, summary, loaded.output)
     if output is not None:
-        written += write(simulated, summary, everything(output))
+        alone = output.suffix.lower() == ".html"
+        written += [] if alone else write(simulated, summary, everything(output))
+        written += write_page(simulated, spec.name, output if alone else output / "report.html")
     if as_json:
         show_json(summary.to_dict())
     elif not quiet:
@@ -116,6 +119,17 @@ def write(simulated: "SimulatedRun", summary: "Summary", output: "OutputSection"
     else:
         write_all(named)
     return [str(path) for path, _ in named]
+
+
+def write_page(simulated: "SimulatedRun", title: str, path: Path) -> list[str]:
+    """Write the report of one run; returns its path."""
+    from hops.viz.html.page import report_of_runs, write_report
+    from hops.viz.html.run import ShownRun
+
+    name = simulated.trace.meta.schedule
+    shown = ShownRun.of(name, simulated.trace, simulated.facts, tuple(simulated.setup.warnings))
+    write_report(report_of_runs(title, [shown]), path)
+    return [str(path)]
 
 
 # macOS's frameworks do not survive a fork, Windows has none

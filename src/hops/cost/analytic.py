@@ -11,9 +11,10 @@ from hops.cost.iteration_end import NO_STEPS, StepModel
 from hops.cost.roofline import DeviceRates, backward_terms, forward_terms, work_terms
 from hops.distributions import FloatArray
 from hops.errors import UsageError
+from hops.model.kernels import Collective
 from hops.model.memory import StageMemory, stage_memory
 from hops.model.partition import Partition, StageSlice
-from hops.model.workload import StageWork, Workload, check_fit, stage_work, without_recompute
+from hops.model.workload import OpWork, StageWork, Workload, check_fit, stage_work, without_recompute
 from hops.program.action import Op
 
 
@@ -22,7 +23,8 @@ class AnalyticCosts(CostModel):
     """Seconds of every stage's work on the device it is placed on. Tuples have one value per stage.
 
     B is what is modelled; I and W divide `split_overhead` x B in proportion to their work, so that with the default
-    I + W = B. What recompute adds to B is I's alone.
+    I + W = B. What recompute adds to B is I's alone. Each op has the collectives of its own kernels; what hides under W
+    where B runs as one is exposed in an I by itself.
 
     Attributes:
         works, rates, memories: what each stage does, on what, and what it holds.
@@ -69,14 +71,25 @@ class AnalyticCosts(CostModel):
         first_stage_splits: bool = True,
     ) -> "AnalyticCosts":
         """Costs of a partitioned model, `rates[s]` being those of the device under stage s. Raises UsageError."""
-        model, batch, how = work.model, work.batch, work.how
-        check_fit(model, partition, batch)
+        model, batch, how, shards = work.model, work.batch, work.how, work.shards
+        check_fit(model, partition, batch, shards)
         parts = [partition.slice(stage) for stage in range(partition.num_stages)]
-        optimizer, shards = work.optimizer, work.optimizer_shards
         return cls(
-            works=tuple(stage_work(model, part, batch, how) for part in parts),
+            works=tuple(stage_work(model, part, batch, how, shards) for part in parts),
             rates=tuple(rates),
-            memories=tuple(stage_memory(model, part, batch, how, optimizer, optimizer_shards=shards) for part in parts),
+            memories=tuple(
+                stage_memory(
+                    model,
+                    part,
+                    batch,
+                    how,
+                    work.optimizer,
+                    shards=shards,
+                    states=work.states,
+                    transients=work.transients,
+                )
+                for part in parts
+            ),
             steps=steps,
             split_overhead=split_overhead,
             first_stage_splits=first_stage_splits,
@@ -130,11 +143,55 @@ class AnalyticCosts(CostModel):
         forward, whole = sum(self.terms(stage, Op.F).values()), sum(self.terms(stage, Op.B).values())
         if self._is_first(stage) and not self.first_stage_splits:
             return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
-        again = whole - sum(backward_terms(without_recompute(work), rates).values()) if work.recompute.kernels else 0.0
-        split = self.split_overhead * (whole - again)
-        kept = split * _input_share(work, rates)
+        plain = without_exchange(work)
+        computed = sum(backward_terms(plain, rates).values()) if plain is not work else whole
+        again = 0.0
+        if plain.recompute.kernels:
+            again = computed - sum(backward_terms(without_recompute(plain), rates).values())
+        split = self.split_overhead * (computed - again)
+        kept = split * _input_share(plain, rates)
         inputs, weights = kept + self.split_overhead * again, split - kept
-        return {Op.F: forward, Op.B: (inputs + weights) / self.split_overhead, Op.I: inputs, Op.W: weights}
+        return {
+            Op.F: forward,
+            Op.B: (inputs + weights) / self.split_overhead + (whole - computed),
+            Op.I: inputs + _exposed((work.recompute, work.input_backward), rates),
+            Op.W: weights + _exposed((work.weight_backward,), rates),
+        }
+
+
+def without_exchange(work: StageWork) -> StageWork:
+    """The computing of a stage alone; the same object where it exchanges nothing."""
+    ops = (work.forward, work.input_backward, work.weight_backward, work.recompute)
+    if not any(isinstance(kernel, Collective) for op in ops for kernel in op.kernels):
+        return work
+    return replace(
+        work,
+        forward=_computing(work.forward),
+        input_backward=_computing(work.input_backward),
+        weight_backward=_computing(work.weight_backward),
+        recompute=_computing(work.recompute),
+    )
+
+
+def _computing(work: OpWork) -> OpWork:
+    layers, ends = (
+        tuple(kernel for kernel in kernels if not isinstance(kernel, Collective))
+        for kernels in (work.layers, work.ends)
+    )
+    return replace(work, layers=layers, ends=ends)
+
+
+def _exposed(ops: tuple[OpWork, ...], rates: DeviceRates) -> float:
+    """What the collectives of an op add to its computing, if it runs by itself."""
+    computed = 0.0
+    whole = 0.0
+    for part in ("layers", "ends"):
+        kernels = [kernel for op in ops for kernel in getattr(op, part)]
+        only = [kernel for kernel in kernels if not isinstance(kernel, Collective)]
+        if len(only) < len(kernels):
+            whole += sum(work_terms(kernels, rates, rates.traffic.backward).values())
+            computed += sum(work_terms(only, rates, rates.traffic.backward).values())
+    return whole - computed
 
 
 def _input_share(work: StageWork, rates: DeviceRates) -> float:
@@ -154,18 +211,24 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: 
     last, model = len(rates) // copies - 1, work.model
 
     @cache
-    def by_count(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
-        """F + B of a stage with 0, 1, 2 ... layers, shape (layers + 1,); stages alike on devices alike share it."""
-        parts = [StageSlice(layers=count, embedding=embedding, head=head) for count in range(model.layers + 1)]
-        return np.array([_seconds(stage_work(model, part, work.batch, work.how), device) for part in parts])
+    def by_block(device: DeviceRates, *, embedding: bool, head: bool) -> FloatArray:
+        """F + B of a stage by first layer and layer after its last; stages alike on devices alike share it."""
+        table = np.full((model.layers + 1, model.layers + 1), np.inf)
+        firsts = [0] if model.alike else range(model.layers)
+        for first in firsts:
+            for end in range(first + 1, model.layers + 1):
+                part = StageSlice(layers=end - first, embedding=embedding, head=head, first=first)
+                table[first, end] = _seconds(stage_work(model, part, work.batch, work.how, work.shards), device)
+        if model.alike:  # a block costs what the first one of its length does
+            for first in range(1, model.layers):
+                table[first, first + 1 :] = table[0, 1 : model.layers - first + 1]
+        return table
 
     ends = [stage % (last + 1) for stage in range(len(rates))]
-    each = [by_count(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
-    stages = np.array(each).reshape(copies, last + 1, -1).mean(axis=0)
-    layers = np.arange(model.layers + 1)
-    counts = layers[None, :] - layers[:, None]  # by first layer, layer after the last
-    found = Partition.balanced_by_table(np.where(counts > 0, stages[:, counts.clip(min=0)], np.inf))
-    return replace(found, copies=copies)
+    each = [by_block(device, embedding=end == 0, head=end == last) for end, device in zip(ends, rates, strict=True)]
+    size = model.layers + 1
+    stages = np.array(each).reshape(copies, last + 1, size, size).mean(axis=0)
+    return replace(Partition.balanced_by_table(stages), copies=copies)
 
 
 def _seconds(work: StageWork, rates: DeviceRates) -> float:

@@ -16,6 +16,9 @@ TCP_CORE_BYTES_PER_S = 42e9 / 8
 host network stack overheads"). An all-reduce moves both directions at once, at half of it each."""
 
 
+NARROW = ("fp8", "fp4")  # formats of quantized linear layers
+
+
 def shapes_traffic(nic_bytes_per_s: float) -> bool:
     """Whether a NIC is slower than what TCP reaches in an all-reduce: then it sets the rate, and nothing is dropped."""
     return nic_bytes_per_s < TCP_CORE_BYTES_PER_S / 2
@@ -32,6 +35,7 @@ def catalog_rates(kind: DeviceKind, precision: str, operations: HostOperations) 
         peak_flop_per_s=kind.rate(precision),
         memory_bandwidth=kind.memory_bandwidth,
         cache_bytes=kind.cache_bytes,
+        narrow_flop_per_s=tuple((name, kind.rates[name]) for name in NARROW if name in kind.rates),
         forward_layer_floor_s=forward if kind.layer_s is None else kind.layer_s,
         backward_layer_floor_s=backward if kind.layer_s is None else kind.layer_s,
         first_forward_s=operations.first_forward * each,
@@ -55,6 +59,7 @@ def fitted_rates(
         memory_bandwidth=kind.memory_bandwidth,
         cache_bytes=kind.cache_bytes,
         cache_speedup=code.cache_speedup,
+        narrow_flop_per_s=tuple((name, kind.rates[name]) for name in NARROW if name in kind.rates),
         gemm_efficiency=device.gemm_efficiency,
         gemm_ramp_s=device.gemm_ramp_s,
         memory_efficiency=device.memory_efficiency,

@@ -106,6 +106,8 @@ def optimizer_steps(
 
 
 def _one(distribution: Distribution, seed: int, purpose: str, *indices: int) -> float:
+    if isinstance(distribution, Constant):  # a generator takes longer to make than all else here
+        return distribution.value
     return float(distribution.sample(generator(seed, purpose, *indices), 1)[0])
 
 

@@ -245,6 +245,11 @@ def shipped_profile(name: str) -> Path:
 
 def write_profile(profile: HardwareProfile, path: Path) -> None:
     """Write a profile; the same profile gives the same bytes."""
+    write_form({"format": FORMAT, **plain(profile)}, path)
+
+
+def write_form(document: Mapping[str, Any], path: Path) -> None:
+    """Write a profile that was put into plain data."""
     from ruamel.yaml import YAML
 
     writer = YAML()
@@ -252,7 +257,7 @@ def write_profile(profile: HardwareProfile, path: Path) -> None:
     writer.width = 120
     with atomic_write(path) as out:
         out.write(_HEADER)
-        writer.dump({"format": FORMAT, **_plain(profile)}, out)
+        writer.dump(dict(document), out)
 
 
 def read_profile(path: Path) -> HardwareProfile:
@@ -266,14 +271,14 @@ def _read(path: Path, _changed_ns: int) -> HardwareProfile:
     return read(ProfileFile, path, error=CatalogError, expected="a profile written by `hops calibrate`").profile()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Mappings, lists, texts and numbers; numbers with seven digits."""
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, float):
         return float(f"{value:.7g}")
     return value

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import ceil, isfinite
 
+from hops.cost.efficiency import ROWS_OF_QUERIES, KernelFit, Product, attention_seconds, product_seconds
+from hops.cost.exchange import NO_EXCHANGE, Exchange
 from hops.errors import UsageError
-from hops.model.kernels import Gemm, Kernel, Pass
+from hops.model.kernels import Collective, Gemm, Kernel, Pass
 from hops.model.workload import StageWork
 
 GEMM_EFFICIENCY = 0.5
@@ -90,6 +92,8 @@ class DeviceRates:
         cache_bytes: the last-level cache (L2); 0 counts all traffic as memory's.
         cache_speedup: how much faster a pass over a tensor in the cache is.
         traffic: bytes moved over bytes counted.
+        kernels: what kernels reach by their shape, in place of `gemm_efficiency`, ramp and `memory_efficiency`.
+        narrow_flop_per_s: dense peaks of formats with fewer bits that the device has, by name.
         forward_layer_floor_s, backward_layer_floor_s: the host's time to dispatch one layer, whatever its size.
         dispatch_lag: how far the device runs behind its host at the least, as a part of a layer; 0 lets the smaller
             of the two hide entirely.
@@ -100,6 +104,7 @@ class DeviceRates:
         refill_s: what the microbatches of the first stage's warm-up wait more, as they are fetched faster than loaded.
         optimizer_launch_s: the host's time to dispatch the optimizer step, whatever its size.
         norm_layer_s, step_layer_s: its time per layer for the gradient norm and for the step.
+        exchange: how its groups exchange.
     """
 
     peak_flop_per_s: float
@@ -110,6 +115,8 @@ class DeviceRates:
     cache_bytes: float = 0.0
     cache_speedup: float = CACHE_SPEEDUP
     traffic: Traffic = field(default_factory=Traffic)
+    kernels: KernelFit | None = None
+    narrow_flop_per_s: tuple[tuple[str, float], ...] = ()
     forward_layer_floor_s: float = 0.0
     backward_layer_floor_s: float = 0.0
     dispatch_lag: float = 0.0
@@ -123,6 +130,7 @@ class DeviceRates:
     optimizer_launch_s: float = 0.0
     norm_layer_s: float = 0.0
     step_layer_s: float = 0.0
+    exchange: Exchange = NO_EXCHANGE
 
     def __post_init__(self) -> None:
         for name in ("peak_flop_per_s", "memory_bandwidth"):
@@ -149,6 +157,16 @@ class DeviceRates:
         """What passes over memory attain."""
         return self.memory_bandwidth * self.memory_efficiency
 
+    def peak_of(self, format_: str) -> float:
+        """Dense FLOP/s of a number format; empty: the run's own. Raises UsageError if the device does not have it."""
+        if not format_:
+            return self.peak_flop_per_s
+        peaks = dict(self.narrow_flop_per_s)
+        if format_ not in peaks:
+            had = f"it has {', '.join(peaks)}" if peaks else "it has none of fewer bits"
+            raise UsageError(f"the device has no {format_} for quantized linear layers: {had}; choose another device")
+        return peaks[format_]
+
 
 Factor = Callable[[str], float]  # bytes moved over bytes counted of a kernel, by its name
 
@@ -164,7 +182,32 @@ def gemm_seconds(gemm: Gemm, rates: DeviceRates, factor: float = 1.0) -> float:
     Roofline: Williams et al. 2009. The ramp is Hockney's n_1/2 (Hockney 1989) as a time: at ramp x rate flops a GEMM
     reaches half of the rate.
     """
-    return max(gemm.flop / rates.flop_per_s, traffic_seconds(gemm, rates, factor)) + gemm.calls * rates.gemm_ramp_s
+    if rates.kernels is not None:
+        return gemm.calls * _launch_seconds(gemm, rates, rates.kernels, factor)
+    flop_s = gemm.flop / (rates.peak_of(gemm.format) * rates.gemm_efficiency)
+    return max(flop_s, traffic_seconds(gemm, rates, factor)) + gemm.calls * rates.gemm_ramp_s
+
+
+def _launch_seconds(gemm: Gemm, rates: DeviceRates, kernels: KernelFit, factor: float) -> float:
+    """One launch by the fit of its kind: fused attention, a group of products (experts), or products."""
+    if gemm.fused:
+        parts = {"forward": 2, "backward": 5}[gemm.fused]  # products of queries' and of values' width
+        return attention_seconds(
+            gemm.flop / gemm.calls,
+            kernels.attention,
+            blocks=gemm.batch * ceil(gemm.rows / ROWS_OF_QUERIES),
+            width=gemm.inner / parts,
+            backward=gemm.fused == "backward",
+            multiprocessors=kernels.multiprocessors,
+            peak_flop_per_s=rates.peak_flop_per_s * kernels.sustained,
+        )
+    return product_seconds(
+        Product(rows=gemm.rows, columns=gemm.columns, inner=gemm.inner, batch=gemm.batch, bytes=factor * gemm.bytes),
+        kernels.product(gemm.format, grouped=gemm.batch > 1 and gemm.working_set == 0),
+        multiprocessors=kernels.multiprocessors,
+        peak_flop_per_s=rates.peak_of(gemm.format) * kernels.sustained,
+        bytes_per_s=rates.memory_bandwidth,
+    )
 
 
 def traffic_seconds(kernel: Gemm | Pass, rates: DeviceRates, factor: float = 1.0) -> float:
@@ -181,18 +224,40 @@ def traffic_seconds(kernel: Gemm | Pass, rates: DeviceRates, factor: float = 1.0
 
 
 def kernel_seconds(kernel: Kernel, rates: DeviceRates, factor: float = 1.0) -> float:
-    """Time on the device of all calls of a kernel."""
+    """Time of all calls of a kernel, a collective's with nothing hidden."""
     if isinstance(kernel, Gemm):
         return gemm_seconds(kernel, rates, factor if kernel.working_set else 1.0)  # dense operands are as counted
-    assert isinstance(kernel, Pass), "collectives take the time of a network, not of a device"
+    if isinstance(kernel, Collective):
+        return rates.exchange.seconds(kernel)
     return traffic_seconds(kernel, rates, factor)
 
 
-def work_terms(kernels: Iterable[Kernel], rates: DeviceRates, factor: Factor = as_counted) -> Counter[str]:
-    """Seconds on the device by term. Kernels of one stream run one after another, so times add up."""
+WEIGHT_BACKWARD, COMPUTING = "weight_backward", "computing"  # what collectives hide under: W's kernels; all
+
+
+def work_terms(
+    kernels: Iterable[Kernel], rates: DeviceRates, factor: Factor = as_counted, *, weights_s: float = 0.0
+) -> Counter[str]:
+    """Seconds by term. Kernels of one stream run one after another, so times add up.
+
+    A collective that may hide adds only what is exposed beside the computing of the term that it hides under;
+    `weights_s`: computing of W that goes on beside it.
+    """
     terms: Counter[str] = Counter()
+    hiding: Counter[tuple[str, str]] = Counter()  # seconds by own term, and by what they hide under
+    left: Counter[str] = Counter({WEIGHT_BACKWARD: weights_s})  # computing that can hide
     for kernel in kernels:
-        terms[kernel.name] += kernel_seconds(kernel, rates, factor(kernel.name))  # type: ignore[assignment]
+        seconds = kernel_seconds(kernel, rates, factor(kernel.name))
+        if isinstance(kernel, Collective) and kernel.hides_under:
+            hiding[kernel.name, kernel.hides_under] += seconds  # type: ignore[assignment]
+            continue
+        terms[kernel.name] += seconds  # type: ignore[assignment]
+        if not isinstance(kernel, Collective):
+            left[kernel.name] += seconds  # type: ignore[assignment]
+            left[COMPUTING] += seconds  # type: ignore[assignment]
+    for (name, under), exchanged in hiding.items():
+        terms[name] += rates.exchange.exposed(exchanged, left[under])  # type: ignore[assignment]
+        left[under] = max(0.0, left[under] - exchanged)  # type: ignore[assignment]
     return terms
 
 
@@ -221,7 +286,10 @@ def backward_terms(work: StageWork, rates: DeviceRates) -> dict[str, float]:
     embedding's backward is the last of all. Against F the work is scaled (twice the flops), the dispatch is not.
     """
     ops = (work.recompute, work.input_backward, work.weight_backward)
-    layers = work_terms((kernel for op in ops for kernel in op.layers), rates, rates.traffic.backward)
+    weights = sum(work_terms(work.weight_backward.layers, rates, rates.traffic.backward).values())
+    layers = work_terms(
+        (kernel for op in ops for kernel in op.layers), rates, rates.traffic.backward, weights_s=weights
+    )
     ends = work_terms((kernel for op in ops for kernel in op.ends), rates, rates.traffic.backward)
     head = _last(work, rates.last_backward_s)
     device, host = sum(layers.values()), work.num_layers * rates.backward_layer_floor_s

@@ -51,6 +51,7 @@ from hops.engine.records import (
     Rows,
 )  # fmt: skip
 from hops.engine.rows import trace_meta
+from hops.engine.settings import Faults
 from hops.engine.stopped_run import (
     Interruption,
     StoppedRun,
@@ -61,7 +62,9 @@ from hops.engine.stopped_run import (
 )
 from hops.engine.tables import Draws, Inputs, empty_rows, empty_state, make_tables, make_windows
 from hops.faults.plan import FOREVER
+from hops.hardware.network import Network
 from hops.program.action import Op
+from hops.recent import Recent
 from hops.trace.trace import Trace
 from hops.units import NS_PER_S
 
@@ -203,9 +206,8 @@ def run_compiled(inputs: Inputs, *, until_stop: bool) -> StoppedRun | None:
         print("hops: compiling the engine, which takes some seconds, once per installation", file=sys.stderr)
     faults, ranks = inputs.settings.faults, inputs.program.num_ranks
     until_ns, reported = _first_horizon(inputs), 0
-    names = [link.name for link in inputs.network.links]
     while True:
-        windows = FaultWindows.compile(faults, ranks, names, until_ns=until_ns)
+        windows = _windows(faults, ranks, inputs.network, until_ns)
         run = CompiledRun(inputs, windows, until_stop=until_stop)
         code = run.run(reported)
         if code == TOO_SHORT:  # it goes on for longer than was thought, and faults later on hit it
@@ -218,6 +220,18 @@ def run_compiled(inputs: Inputs, *, until_stop: bool) -> StoppedRun | None:
             return StoppedRun(trace=with_fault_rows(run.trace(), windows), interruption=interruption)
         else:
             return None
+
+
+_CALM: Recent[FaultWindows] = Recent(64)
+
+
+def _windows(faults: Faults, ranks: int, network: Network, until_ns: int) -> FaultWindows:
+    """Faults as windows; runs in which nothing breaks share theirs."""
+
+    def compiled() -> FaultWindows:
+        return FaultWindows.compile(faults, ranks, [link.name for link in network.links], until_ns=until_ns)
+
+    return compiled() if faults.plan else _CALM.of((faults, network), compiled, key=ranks)
 
 
 FEW_FAULTS = 100  # are compiled all at once

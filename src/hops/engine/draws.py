@@ -14,6 +14,7 @@ from hops.distributions import generators
 from hops.hardware.network import Network, Route
 from hops.program.action import ACTION_OPS, NUM_OPS, Op
 from hops.program.shape import Shape
+from hops.recent import Recent
 from hops.units import to_ns
 
 Ints = NDArray[np.int64]
@@ -44,22 +45,37 @@ def message_sizes(costs: CostModel) -> Ints:
 
 def draw_delays(number: int, shape: Shape, network: Network, seed: int) -> Ints:
     """Latency of the message that each action sends: shape as of durations; 0 where nothing is sent."""
+    routes, fixed = _LATENCIES.of((network,), lambda: _latencies(shape, network), key=shape)
+    if fixed is not None:
+        return fixed
+    delays = np.zeros((shape.num_stages, NUM_OPS, shape.num_microbatches), dtype=np.int64)
+    places = [(stage, int(op)) for stage, op in routes]
+    delays[tuple(np.array(places).T)] = _draw_routes(number, routes, shape.num_microbatches, seed)
+    delays[:, Op.B] = delays[:, Op.I]  # a gradient is a gradient
+    return delays.reshape(shape.num_stages * NUM_OPS, -1)
+
+
+Routes = Mapping[tuple[int, Op], Route]
+_LATENCIES: Recent[tuple[Routes, Ints | None]] = Recent(64)
+
+
+def _latencies(shape: Shape, network: Network) -> tuple[Routes, Ints | None]:
+    """The route of what each stage sends after F and I; and all delays, shape (stages * 4 ops, 1), if none is drawn."""
     routes = {
         (stage, op): network.routes[owner, target]
         for stage, owner in enumerate(shape.rank_of_stage)
         for op in (Op.F, Op.I)
         if (target := receiver(shape, stage, op)) not in (None, owner)
     }
-    drawn = any(route.jitter is not None or route.stall is not None for route in routes.values())
-    delays = np.zeros((shape.num_stages, NUM_OPS, shape.num_microbatches if drawn else 1), dtype=np.int64)
-    if not drawn:
-        for (stage, op), route in routes.items():
-            delays[stage, op] = to_ns(route.latency_s)
-    elif routes:
-        places = [(stage, int(op)) for stage, op in routes]
-        delays[tuple(np.array(places).T)] = _draw_routes(number, routes, shape.num_microbatches, seed)
-    delays[:, Op.B] = delays[:, Op.I]  # a gradient is a gradient
-    return delays.reshape(shape.num_stages * NUM_OPS, -1)
+    if any(route.jitter is not None or route.stall is not None for route in routes.values()):
+        return routes, None
+    delays = np.zeros((shape.num_stages, NUM_OPS, 1), dtype=np.int64)
+    for (stage, op), route in routes.items():
+        delays[stage, op] = to_ns(route.latency_s)
+    delays[:, Op.B] = delays[:, Op.I]
+    fixed = delays.reshape(shape.num_stages * NUM_OPS, -1)
+    fixed.setflags(write=False)
+    return routes, fixed
 
 
 def receiver(shape: Shape, stage: int, op: Op) -> int | None:
@@ -68,7 +84,7 @@ def receiver(shape: Shape, stage: int, op: Op) -> int | None:
     return shape.rank_of_stage[other] if op.sends and other is not None else None
 
 
-def _draw_routes(number: int, routes: Mapping[tuple[int, Op], Route], count: int, seed: int) -> Ints:
+def _draw_routes(number: int, routes: Routes, count: int, seed: int) -> Ints:
     """Latency of `count` messages over each route, drawn for (seed, iteration, stage, op): shape (routes, count)."""
     keys = [(number, stage, int(op)) for stage, op in routes]
     seconds = np.empty((len(routes), count))

@@ -14,6 +14,7 @@ from hops.program.lowering import Lowered, lower
 from hops.program.policy import PlacedPolicy
 from hops.program.program import Program
 from hops.program.wiring import wire
+from hops.recent import Recent
 from hops.trace.trace import Trace
 
 
@@ -58,10 +59,14 @@ def run_policy_until_stop(
     return _of_policy(order, costs, network, settings).run_until_stop()
 
 
+SHARED_ACTIONS = 20_000  # of larger programs nothing is kept for the next run
+_LOWERED: Recent[Lowered] = Recent(64)
+
+
 def _lowered(program: Program, costs: CostModel) -> Lowered:
     stages = program.shape.num_stages
     assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
-    return lower(program)
+    return _LOWERED.of((program,), lambda: lower(program), keep=lambda _: program.num_actions <= SHARED_ACTIONS)
 
 
 def _compiled(

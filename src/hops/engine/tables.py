@@ -80,6 +80,7 @@ from hops.program.postings import postings
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.program.wiring import neighbours
+from hops.recent import Recent
 from hops.units import NS_PER_S
 
 Links = tuple[int, ...]
@@ -127,37 +128,47 @@ class Inputs(NamedTuple):
         return cls(program, actions, posts, len(low.receiver), costs, network, settings)
 
 
+class _OfNetwork(NamedTuple):
+    """What tables hold of network and faults, whatever the program; fields as in Tables.
+
+    Attributes:
+        ends: END_LOW and END_HIGH of `of_rank`.
+    """
+
+    kinds: Ints
+    crossed: Ints
+    ends: Ints
+    full: Floats
+    most_hops: int
+
+
+_OF_NETWORKS: Recent[_OfNetwork] = Recent(64)
+
+
 def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> Tables:
     """What does not change during the run."""
     program, actions, posts, _, _, network, settings = inputs
     shape = program.shape
-    owner, feeder, target = ends_of(shape)
-    routes = _routes(owner, target, network)
-    shared = [tuple(link for link in route if isfinite(network.links[link].bandwidth)) for route in routes]
-    tied = (shape.rank_of_stage[0], shape.rank_of_stage[-1])
-    at_end = _crossed_at_end(windows, network, tied)
-    crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
-    kinds = len(owner)
-    bandwidth = {link.name: link.bandwidth for link in network.links}
+    about = (network, windows)
+    known = _OF_NETWORKS.of(
+        about, lambda: _of_network(shape, *about), key=shape, keep=lambda _: not windows.faults.plan
+    )
     timeout, fused = settings.faults.link_timeout_ns, settings.p2p is P2P.BLOCKING_FUSED
     of_rank = np.zeros((shape.num_ranks + 1, END_HIGH + 1), dtype=np.int64)
     of_rank[:, FIRST], of_rank[:-1, BEHIND_LAST] = program.first, program.first[1:]
     posted = np.searchsorted(posts[POST_AT], program.first)
     of_rank[:, POSTS_LOW], of_rank[:-1, POSTS_HIGH] = posted, posted[1:]
-    of_rank[:, END_LOW:] = ranges[2 * kinds :]
-    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
-    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
-    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
+    of_rank[:, END_LOW:] = known.ends
     return Tables(
         actions=actions,
-        kinds=fixed(of_kind),
-        crossed=crossed,
+        kinds=known.kinds,
+        crossed=known.crossed,
         of_rank=fixed(of_rank),
         posts=posts,
-        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
-        most_hops=max(1, *map(len, shared)),
-        tied_first=tied[0],
-        tied_last=tied[1],
+        full=known.full,
+        most_hops=known.most_hops,
+        tied_first=shape.rank_of_stage[0],
+        tied_last=shape.rank_of_stage[-1],
         paired=len(actions) > PAIR,
         blocking=settings.p2p in {P2P.BLOCKING, P2P.BLOCKING_FUSED},
         fused=fused,
@@ -177,6 +188,26 @@ def _posts(program: Program, low: Lowered, settings: RunSettings) -> Shorts:
         table = np.array([low.first[posted.step], posted.message], dtype=np.int32)
     table.setflags(write=False)
     return table
+
+
+def _of_network(shape: Shape, network: Network, windows: FaultWindows) -> _OfNetwork:
+    owner, feeder, target = ends_of(shape)
+    routes = _routes(owner, target, network)
+    shared = [tuple(link for link in route if isfinite(network.links[link].bandwidth)) for route in routes]
+    at_end = _crossed_at_end(windows, network, (shape.rank_of_stage[0], shape.rank_of_stage[-1]))
+    crossed, ranges = _ranges(len(windows.links), [*shared, *routes, *at_end])
+    kinds = len(owner)
+    bandwidth = {link.name: link.bandwidth for link in network.links}
+    of_kind = np.empty((kinds, ROUTE_HIGH + 1), dtype=np.int64)
+    of_kind[:, OWNER], of_kind[:, FEEDER], of_kind[:, TARGET] = owner, feeder, target
+    of_kind[:, SHARED_LOW:ROUTE_LOW], of_kind[:, ROUTE_LOW:] = ranges[:kinds], ranges[kinds : 2 * kinds]
+    return _OfNetwork(
+        kinds=fixed(of_kind),
+        crossed=crossed,
+        ends=ranges[2 * kinds :],
+        full=fixed_floats([bandwidth.get(name, inf) / NS_PER_S for name in windows.links]),
+        most_hops=max(1, *map(len, shared)),
+    )
 
 
 def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
@@ -236,10 +267,7 @@ def _ranges(num_links: int, lists: Sequence[Links]) -> tuple[Ints, Ints]:
 def make_windows(known: FaultWindows, num_links: int) -> Windows:
     """The fault windows as arrays. Links from `num_links` on have no bandwidth: only reductions cross them."""
     if not known.faults.plan:
-        nothing = fixed([])
-        lows = fixed(np.zeros(len(known.rank_pace) + len(known.link_pace) + 1, dtype=np.int64))
-        edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
-        return Windows(edges, none, NO_FLOATS, lows, nothing, NO_FLOATS, ENDLESS)
+        return _calm(len(known.rank_pace) + len(known.link_pace))
     until = {(link, start): end for link, windows in enumerate(known.link_down) for start, end in windows}
     items = [list(_items(at, change, until, num_links)) for at, change in known.changes]
     lows = np.cumsum([0, *map(len, items)])
@@ -256,6 +284,14 @@ def make_windows(known: FaultWindows, num_links: int) -> Windows:
         pace_factor=fixed_floats([factor for several in factors for factor in several]),
         horizon_ns=ENDLESS if known.horizon_ns >= FOREVER else known.horizon_ns,
     )
+
+
+@lru_cache(maxsize=64)
+def _calm(paces: int) -> Windows:
+    """No windows at all, for so many ranks and links."""
+    lows = fixed(np.zeros(paces + 1, dtype=np.int64))
+    edges, none = fixed(np.array([[ENDLESS, 0]])), fixed(np.zeros((0, 3), dtype=np.int64))
+    return Windows(edges, none, NO_FLOATS, lows, fixed([]), NO_FLOATS, ENDLESS)
 
 
 def _items(

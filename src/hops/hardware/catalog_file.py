@@ -13,7 +13,16 @@ from hops.decode.decode import Where, decode, opened
 from hops.decode.document import Complaint
 from hops.decode.quantities import Bandwidth, Bytes, FlopRate, Seconds, problem, quantity
 from hops.errors import CatalogError, UsageError
-from hops.hardware.devices import PRECISIONS, DeviceKind, Interconnect, Source, Topology
+from hops.hardware.devices import (
+    COLLECTIVE_SHARE,
+    PRECISIONS,
+    DeviceKind,
+    GroupRate,
+    InSwitch,
+    Interconnect,
+    Source,
+    Topology,
+)
 from hops.units import Dimension, shown
 
 POWER: Final = Dimension(
@@ -82,17 +91,38 @@ class WrittenSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPeak:
-    """A dense rate for every precision, or `unsupported`, so that none is forgotten."""
+    """A dense rate for every precision, or `unsupported`, so that none is forgotten; fp4, which few have, may be left out."""
 
     fp32: Peak
     tf32: Peak
     fp16: Peak
     bf16: Peak
     fp8: Peak
+    fp4: Peak = Cited(value=None, source="")
 
     def __post_init__(self) -> None:
         if not any(getattr(self, name).value for name in PRECISIONS):
             raise UsageError("got 'unsupported' for every precision, expected at least one rate")
+
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenInSwitch:
+    """All-reduces inside the switch: their share of the bandwidth, and the fewest members that use it."""
+
+    share: Annotated[Cited[Share], CITED]
+    members: Annotated[Cited[Annotated[int, Field(ge=2)]], CITED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRate:
+    """A measured all-reduce: members, time of the smallest one, bus bandwidth of large ones."""
+
+    members: Annotated[int, Field(ge=2)]
+    latency: Seconds
+    bus_bandwidth: Bandwidth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +135,9 @@ class WireFile:
     topology: Topology
     bandwidth: Annotated[Cited[Bandwidth], CITED]
     latency: Annotated[Cited[Seconds], CITED]
+    collective_share: Annotated[Cited[Share], CITED] | None = None
+    in_switch: WrittenInSwitch | None = None
+    measured: Annotated[Cited[tuple[WrittenRate, ...]], CITED] | None = None
     sources: Mapping[str, WrittenSource] = field(default_factory=dict)
 
 
@@ -173,11 +206,13 @@ def read_file(file: Path) -> CatalogFile:
     return CatalogFile(file=file, written=written, where=where, data=data, sources=sources)
 
 
-def _cited(written: DeviceFile | WireFile | WrittenPeak, prefix: str = "") -> Iterator[tuple[str, Cited[Any]]]:
+def _cited(
+    written: DeviceFile | WireFile | WrittenPeak | WrittenInSwitch, prefix: str = ""
+) -> Iterator[tuple[str, Cited[Any]]]:
     """All numbers with their keys, such as `peak.bf16`; not what a device does not have."""
     for each in fields(written):
         value = getattr(written, each.name)
-        if isinstance(value, WrittenPeak):
+        if isinstance(value, WrittenPeak | WrittenInSwitch):
             yield from _cited(value, f"{each.name}.")
         elif isinstance(value, Cited) and value.value is not None:
             yield f"{prefix}{each.name}", value
@@ -194,8 +229,23 @@ def interconnect_of(file: CatalogFile) -> Interconnect:
         topology=written.topology,
         bandwidth=written.bandwidth.value,
         latency_s=written.latency.value,
+        collective_share=written.collective_share.value if written.collective_share else COLLECTIVE_SHARE,
+        in_switch=None
+        if written.in_switch is None
+        else InSwitch(share=written.in_switch.share.value, members=written.in_switch.members.value),
+        measured=_rates(written),
         sources=file.sources,
     )
+
+
+def _rates(written: WireFile) -> tuple[GroupRate, ...]:
+    if written.measured is None:
+        return ()
+    rates = (
+        GroupRate(members=each.members, latency_s=each.latency, bus_bytes_per_s=each.bus_bandwidth)
+        for each in written.measured.value
+    )
+    return tuple(sorted(rates, key=lambda rate: rate.members))
 
 
 def device_of(file: CatalogFile, interconnect: Callable[[str], Interconnect]) -> DeviceKind:

@@ -57,6 +57,7 @@ class Cluster:
             members.setdefault(device.node, []).append(device)
         for node in self.nodes:
             _check_node(node, members)
+        _check_domains(self.nodes, members)
         _check_names(members)
         overrides = _directed(self.links, members)
         object.__setattr__(self, "_overrides", overrides)
@@ -69,6 +70,21 @@ class Cluster:
     def nic(self, device_id: str) -> Interconnect:
         """The NIC that a device's messages leave its host by. Raises UsageError for an unknown id."""
         return self._place(device_id).nic
+
+    def nics(self, device_id: str) -> Interconnect:
+        """All NICs of a device's host as one. Raises UsageError for an unknown id."""
+        place = self._place(device_id)
+        return replace(place.nic, bandwidth=place.nic.bandwidth * place.node.nics)
+
+    def inside(self, device_id: str) -> Interconnect:
+        """What connects a device to the others of its domain. Raises UsageError for an unknown id."""
+        place = self._place(device_id)
+        return place.node.interconnect or place.device.kind.peer or place.device.kind.bus
+
+    def domain(self, device_id: str) -> str:
+        """The fast domain of a device: its node where that shares none. Raises UsageError for an unknown id."""
+        node = self._place(device_id).node
+        return node.domain or node.name
 
     def nic_links(self, device_id: str) -> tuple[str, str]:
         """Names of the links out of and into the NIC of a device. Raises UsageError for an unknown id."""
@@ -93,6 +109,8 @@ class Cluster:
         if source.node.name == target.node.name:
             return path_inside_node(source, target, stated)
         stated = stated or self._overrides.get((source.node.name, target.node.name))
+        if stated is None and source.node.domain and source.node.domain == target.node.domain:
+            return path_inside_node(source, target, None)
         path = path_between_nodes(source, target, self.interconnect, stated)
         return replace(
             path,
@@ -120,6 +138,9 @@ class Cluster:
         entered yet, to the first of its own node (which itself goes to all), and along what is stated.
         """
         places = {device_id: self._place(device_id) for device_id in placement}
+        if any(place.node.domain for place in places.values()):  # which nodes it leaves by its NIC is not alike
+            yield from permutations(places, 2)
+            return
         of_node: dict[str, list[str]] = {}
         new_nic: dict[tuple[str, int], str] = {}  # the first device behind each NIC that nothing has entered
         for device_id, place in places.items():
@@ -287,6 +308,23 @@ def _check_node(node: Node, members: Mapping[str, list[Device]]) -> None:
     _check_topology(f"socket bus of node {node.name!r}", node.socket_bus, Topology.SOCKET)
     if node.sockets > 1 and node.socket_bus is None:
         raise UsageError(f"node {node.name!r} has {node.sockets} sockets and no socket bus: state one, such as upi")
+
+
+def _check_domains(nodes: Iterable[Node], members: Mapping[str, list[Device]]) -> None:
+    wires: dict[str, dict[str, str]] = {}  # by domain: name of what joins its devices, and a node that has it
+    for node in nodes:
+        for device in members[node.name] if node.domain else ():
+            joins = node.interconnect or device.kind.peer
+            if joins is None:
+                raise UsageError(
+                    f"node {node.name!r} is in the domain {node.domain!r}, but nothing joins {device.kind.name} across "
+                    "hosts: state the interconnect of the domain, such as nvlink5"
+                )
+            wires.setdefault(node.domain, {}).setdefault(joins.name, node.name)
+    for domain, found in wires.items():
+        if len(found) > 1:
+            got = " and ".join(f"{wire} ({node})" for wire, node in found.items())
+            raise UsageError(f"domain {domain!r}: got {got}, expected one interconnect; state that of the domain")
 
 
 def _check_topology(what: str, interconnect: Interconnect | None, *allowed: Topology) -> None:

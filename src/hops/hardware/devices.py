@@ -39,12 +39,42 @@ class Topology(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InSwitch:
+    """All-reduces that a switch adds up itself, where it can (NVLink SHARP).
+
+    Attributes:
+        share: of a port's bandwidth at which the bytes of an all-reduce go through it.
+        members: the fewest for which that is used.
+    """
+
+    share: float
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRate:
+    """A measured all-reduce of so many members: seconds = latency + 2 (members - 1) / members x bytes / rate."""
+
+    members: int
+    latency_s: float
+    bus_bytes_per_s: float
+
+
+COLLECTIVE_SHARE = 0.8
+"""Of a port's bandwidth that rings reach where nothing is measured: NCCL counts 20 of 25 GB/s per NVLink (Volta and
+Ampere), 20.6 of 25 (Hopper), 12 of 15.75 on PCIe 3 x16 (src/graph/topo.h)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interconnect:
     """One kind of interconnect.
 
     Attributes:
         bandwidth: bytes/s of one direction of one link or port.
         latency_s: seconds from one end to the other, for one message.
+        collective_share: of the bandwidth that rings of collectives reach.
+        in_switch: what the switch adds up; None: nothing.
+        measured: all-reduces by members, where they are measured: not monotone where wires are few.
         sources: where each number is from, by its key in the catalog file.
     """
 
@@ -52,12 +82,15 @@ class Interconnect:
     topology: Topology
     bandwidth: float
     latency_s: float
+    collective_share: float = COLLECTIVE_SHARE
+    in_switch: InSwitch | None = None
+    measured: tuple[GroupRate, ...] = ()
     title: str = ""
     aliases: tuple[str, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict, compare=False, repr=False)
 
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +194,8 @@ class Node:
         nics: how many NICs it has; its devices, in order, are dealt to them in equal blocks.
         sockets: how many sockets it has; its devices, in order, are dealt to them in equal blocks.
         socket_bus: between its sockets; needed if it has several.
+        domain: the fast domain that it shares with other nodes, whose devices reach each other over their peer
+            interconnect; empty: its devices alone are one.
     """
 
     name: str
@@ -169,6 +204,7 @@ class Node:
     nics: int = 1
     sockets: int = 1
     socket_bus: Interconnect | None = None
+    domain: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ pieces fill the iteration without overlap, and their sum is its time, to the nan
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -84,6 +85,21 @@ def critical_paths(run: Iterations) -> Paths:
     return Paths(terms=tuple(terms), spent_ns=spent.reshape(len(found), len(terms)))
 
 
+class PathStep(NamedTuple):
+    """A stretch of an iteration's critical path. `row`: of the run's trace that it is; -1: the time between rows."""
+
+    term: PathTerm
+    row: int
+    start_ns: int
+    end_ns: int
+
+
+def critical_steps(run: Iterations) -> tuple[tuple[PathStep, ...], ...]:
+    """Every iteration's critical path, from its start to its end; a step starts where the one before it ends."""
+    walk = _Walk(run)
+    return tuple(tuple(reversed(list(walk.steps(index)))) for index in range(run.num_iterations))
+
+
 def _order(term: PathTerm) -> tuple[int, ...]:
     return (list(Piece).index(term.piece), term.rank, term.stage, -1 if term.op is None else term.op, term.peer)
 
@@ -106,20 +122,25 @@ class _Walk:
     def iteration(self, index: int) -> defaultdict[PathTerm, int]:
         """Nanoseconds by term of one iteration."""
         spent: defaultdict[PathTerm, int] = defaultdict(int)
+        for step in self.steps(index):
+            spent[step.term] += step.end_ns - step.start_ns
+        return spent
+
+    def steps(self, index: int) -> Iterator[PathStep]:
+        """The pieces of one iteration, the last first."""
         begin, now = int(self._run.start_ns[index]), int(self._run.end_ns[index])
         row = self._latest(self._computed[index], now)
-        step, rank = PathTerm(Piece.HOST), -1
+        between, rank = PathTerm(Piece.HOST), -1
         for _ in range(len(self._computed[index])):  # no row twice; clocks that disagree could make circles
             if row < 0:
                 break
             until = max(min(now, self._end[row]), begin)
-            spent[step] += now - until
+            yield PathStep(between, -1, until, now)
             rank = self._rank[row]
             now = max(min(until, self._start[row]), begin)
-            spent[self._work(row)] += until - now
-            row, step = self._enabled_by(row, index, now)
-        spent[PathTerm(Piece.BETWEEN, rank)] += now - begin
-        return spent
+            yield PathStep(self._work(row), row, now, until)
+            row, between = self._enabled_by(row, index, now)
+        yield PathStep(PathTerm(Piece.BETWEEN, rank), -1, begin, now)
 
     def _work(self, row: int) -> PathTerm:
         piece = Piece.OPTIMIZER if self._op[row] == Op.OPTIMIZER else Piece.COMPUTE

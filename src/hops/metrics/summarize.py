@@ -1,11 +1,14 @@
 """From a trace to its summary: calls every metric once and puts the numbers under their names."""
 
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.metrics.bubble import BubbleCause, Idle, bubbles
+from hops.metrics.bubble import BubbleCause, Bubbles, Idle, bubbles
 from hops.metrics.exposed import Exposed, exposed, phases
 from hops.metrics.iterations import Iterations, is_action, stage_spans_ns
 from hops.metrics.links import LinkUse, link_uses
@@ -41,42 +44,63 @@ from hops.trace.trace import Trace
 NS_PER_MS = 1e6
 
 
+class PartsFound:
+    """A run whose parts that several figures need are found once, when the first of them is asked for."""
+
+    def __init__(self, trace: Trace, facts: RunFacts) -> None:
+        self.run = Iterations.of(trace, facts)
+        self.meta = trace.meta
+        self.facts = facts
+
+    @cached_property
+    def bubbles(self) -> Bubbles:
+        return bubbles(self.run)
+
+    @cached_property
+    def exposed(self) -> Exposed:
+        return exposed(self.run, self.bubbles)
+
+
+SECTIONS: Mapping[str, Callable[[PartsFound], Any]] = {  # of a Summary, by its fields
+    "format": lambda _: FORMAT,
+    "source": lambda found: found.meta.source,
+    "schedule": lambda found: found.meta.schedule,
+    "num_ranks": lambda found: found.meta.num_ranks,
+    "num_stages": lambda found: found.meta.num_stages,
+    "num_microbatches": lambda found: found.meta.num_microbatches,
+    "data_parallel": lambda found: found.facts.data_parallel,
+    "iterations": lambda found: found.run.num_iterations,
+    "warmup_iterations": lambda found: found.facts.warmup_iterations,
+    "iteration_time": lambda found: _iteration_time(iteration_times_ns(found.run)),
+    "throughput": lambda found: _throughput(found.run),
+    "microbatch_latency": lambda found: _spread(microbatch_latencies_ns(found.run)),
+    "mfu": lambda found: mfu(found.run),
+    "bubble": lambda found: BubbleWindows(
+        pipeline=_bubble(found.bubbles.pipeline, found.run.num_iterations),
+        iteration=_bubble(found.bubbles.iteration, found.run.num_iterations),
+    ),
+    "phases": lambda found: _phases(found.run),
+    "exposed_communication": lambda found: _exposed(found.exposed, found.run),
+    "ranks": lambda found: _ranks(found.run, found.bubbles.iteration, found.exposed),
+    "stages": lambda found: _stages(found.run),
+    "links": lambda found: tuple(_link(use, found.run.num_iterations) for use in link_uses(found.run)),
+}
+
+
 def summarize(trace: Trace, facts: RunFacts) -> Summary:
     """Every metric of a run, from its trace (simulated or measured) and what the trace does not say.
 
     Raises UsageError if warm-up leaves no iteration.
     """
-    run = Iterations.of(trace, facts)
-    found = bubbles(run)
-    lost = exposed(run, found)
-    meta = trace.meta
-    return Summary(
-        format=FORMAT,
-        source=meta.source,
-        schedule=meta.schedule,
-        num_ranks=meta.num_ranks,
-        num_stages=meta.num_stages,
-        num_microbatches=meta.num_microbatches,
-        data_parallel=facts.data_parallel,
-        iterations=run.num_iterations,
-        warmup_iterations=facts.warmup_iterations,
-        iteration_time=_iteration_time(iteration_times_ns(run)),
-        throughput=Throughput(
-            microbatches_per_s=microbatches_per_s(run),
-            samples_per_s=samples_per_s(run),
-            tokens_per_s=tokens_per_s(run),
-        ),
-        microbatch_latency=_spread(microbatch_latencies_ns(run)),
-        mfu=mfu(run),
-        bubble=BubbleWindows(
-            pipeline=_bubble(found.pipeline, run.num_iterations),
-            iteration=_bubble(found.iteration, run.num_iterations),
-        ),
-        phases=_phases(run),
-        exposed_communication=_exposed(lost, run),
-        ranks=_ranks(run, found.iteration, lost),
-        stages=_stages(run),
-        links=tuple(_link(use, run.num_iterations) for use in link_uses(run)),
+    found = PartsFound(trace, facts)
+    return Summary(**{name: section(found) for name, section in SECTIONS.items()})
+
+
+def _throughput(run: Iterations) -> Throughput:
+    return Throughput(
+        microbatches_per_s=microbatches_per_s(run),
+        samples_per_s=samples_per_s(run),
+        tokens_per_s=tokens_per_s(run),
     )
 
 

@@ -50,6 +50,8 @@ class _Gaps:
         rank: that idles.
         producer: rank that makes what it waits for, -1: none.
         cell: iteration and rank, flat.
+        row, source: rows of the trace: the action that ends the interval (-1: none does), and the one on another rank
+            that makes what it takes (-1: none).
         before: how many intervals lie before actions.
     """
 
@@ -59,7 +61,33 @@ class _Gaps:
     rank: Ints
     producer: Ints
     cell: Ints
+    row: Ints
+    source: Ints
     before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FollowedGaps:
+    """Every gap of the ranks inside the pipeline windows, in time of the trace, and where its wait ends. (gaps,)
+
+    Attributes:
+        rank, start_ns, end_ns: the gap.
+        row, source: as of `_Gaps`.
+        ready_ns: when what the rank waits for was made; the end of the gap where it waits for its own rank.
+        messages_ns, faults_ns: what of the gap has a message or a fault at the end of its chain.
+        holder, held_ns: the rank that most of the gap is spent waiting for while it computes (-1: none), how long.
+    """
+
+    rank: Ints
+    start_ns: Ints
+    end_ns: Ints
+    row: Ints
+    source: Ints
+    ready_ns: Ints
+    messages_ns: Ints
+    faults_ns: Ints
+    holder: Ints
+    held_ns: Ints
 
 
 def waits(run: Iterations, *, once: bool = False) -> Waits:
@@ -68,32 +96,92 @@ def waits(run: Iterations, *, once: bool = False) -> Waits:
     Where iterations overlap, an instant lies in the windows of two of them and counts in both; `once`: as an instant
     of the later one only, and none after the last iteration's end.
     """
-    gaps = _gaps(run, *(_once(run) if once else (run.pipeline_end_ns, np.full(run.num_iterations, run.span))))
-    messages, faults = np.zeros((2, run.num_iterations * run.num_ranks), dtype=np.int64)
-    gap, cell, start, end = np.arange(len(gaps.start)), gaps.cell, gaps.start, gaps.end
+    gaps = _gaps_of(run, once=once)
     explains = bool(len(run.message_faults.start)) or bool(np.any(gaps.ready < gaps.end))
-    for _ in range(2 * run.trace.meta.num_stages + 2 if explains else 0):  # clocks that disagree could make circles
+    by_gap = np.zeros((2, len(gaps.start)), dtype=np.int64) if not explains else _follow(run, gaps, None)
+    cells = np.zeros((2, run.num_iterations * run.num_ranks), dtype=np.int64)
+    for sums, amounts in zip(cells, by_gap, strict=True):
+        np.add.at(sums, gaps.cell, amounts)
+    messages, faults = cells.reshape(2, run.num_iterations, run.num_ranks)
+    return Waits(messages=messages, faults=faults)
+
+
+def followed_gaps(run: Iterations) -> FollowedGaps:
+    """The gaps that `waits(run, once=True)` sums up, one by one; no two of a rank overlap."""
+    gaps = _gaps_of(run, once=True)
+    computing: list[tuple[Ints, Ints, Ints]] = []
+    messages, faults = _follow(run, gaps, computing)
+    holder, held = _longest_held(computing, len(gaps.start), run.num_ranks)
+    shift = gaps.rank * run.span
+    return FollowedGaps(
+        rank=gaps.rank,
+        start_ns=gaps.start - shift,
+        end_ns=gaps.end - shift,
+        row=gaps.row,
+        source=gaps.source,
+        ready_ns=np.clip(gaps.ready, gaps.start, gaps.end) - shift,
+        messages_ns=messages,
+        faults_ns=faults,
+        holder=holder,
+        held_ns=held,
+    )
+
+
+def _follow(run: Iterations, gaps: _Gaps, computing: list[tuple[Ints, Ints, Ints]] | None) -> Ints:
+    """What of each gap ends at a message, and what at a fault: shape (2, gaps).
+
+    `computing` is given (gap, rank, nanoseconds) of what the rank computes at the end of the gap's chain; they are to
+    be summed.
+    """
+    messages, faults = np.zeros((2, len(gaps.start)), dtype=np.int64)
+    gap, origin, start, end = np.arange(len(gaps.start)), np.arange(len(gaps.start)), gaps.start, gaps.end
+    for _ in range(2 * run.trace.meta.num_stages + 2):  # clocks that disagree could make circles
         # what lies after the input was made is a message (or a fault) of the rank itself
         made = np.clip(gaps.ready[gap], start, end)
         broken = run.message_faults.within(made, end)
-        np.add.at(messages, cell, end - made - broken)
-        np.add.at(faults, cell, broken)
+        np.add.at(messages, origin, end - made - broken)
+        np.add.at(faults, origin, broken)
         # what lies before is spent by the producer, computing or idling
         waiting = (made > start) & (gaps.producer[gap] >= 0)
         idle = (made > start) & (gaps.producer[gap] < 0)
-        np.add.at(faults, cell[idle], run.faults.within(start[idle], made[idle]))
-        gap, cell, start, end = gap[waiting], cell[waiting], start[waiting], made[waiting]
-        shift = (gaps.producer[gap] - gaps.rank[gap]) * run.span
+        np.add.at(faults, origin[idle], run.faults.within(start[idle], made[idle]))
+        gap, origin, start, end = gap[waiting], origin[waiting], start[waiting], made[waiting]
+        producer = gaps.producer[gap]
+        shift = (producer - gaps.rank[gap]) * run.span
         start, end = start + shift, end + shift
-        np.add.at(faults, cell, run.faults.within(start, end))
+        hit = run.faults.within(start, end)
+        np.add.at(faults, origin, hit)
+        if computing is not None:
+            computing.append((origin, producer, end - start - hit))
         piece, gap = _overlapping(gaps, start, end)
-        cell = cell[piece]
+        origin, producer = origin[piece], producer[piece]
         start, end = np.maximum(start[piece], gaps.start[gap]), np.minimum(end[piece], gaps.end[gap])
-        np.add.at(faults, cell, -run.faults.within(start, end))
+        hit = run.faults.within(start, end)
+        np.add.at(faults, origin, -hit)
+        if computing is not None:
+            computing.append((origin, producer, hit - (end - start)))
         if not len(gap):
             break
-    shape = (run.num_iterations, run.num_ranks)
-    return Waits(messages=messages.reshape(shape), faults=faults.reshape(shape))
+    return np.stack([messages, faults])
+
+
+def _longest_held(computing: list[tuple[Ints, Ints, Ints]], gaps: int, num_ranks: int) -> tuple[Ints, Ints]:
+    """Of every gap the rank whose computing fills most of it (the lowest of several, -1: none), and how much of it."""
+    origin, rank, amount = (np.concatenate([each[part] for each in computing]) for part in range(3))
+    cell, inverse = np.unique(origin * num_ranks + rank, return_inverse=True)
+    total = np.zeros(len(cell), dtype=np.int64)
+    np.add.at(total, inverse.reshape(-1), amount)
+    cell, total = cell[total > 0], total[total > 0]
+    best = np.lexsort((cell, -total, cell // num_ranks))
+    first = best[np.diff(cell[best] // num_ranks, prepend=-1) > 0]
+    holder, held = np.full(gaps, -1, dtype=np.int64), np.zeros(gaps, dtype=np.int64)
+    holder[cell[first] // num_ranks] = cell[first] % num_ranks
+    held[cell[first] // num_ranks] = total[first]
+    return holder, held
+
+
+def _gaps_of(run: Iterations, *, once: bool) -> _Gaps:
+    return _gaps(run, *(_once(run) if once else (run.pipeline_end_ns, np.full(run.num_iterations, run.span))))
 
 
 def _overlapping(gaps: _Gaps, start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -125,7 +213,8 @@ def _gaps(run: Iterations, window_end: Ints, limit: Ints) -> _Gaps:
     start = np.maximum(compute.before, begins)
     host = np.where(compute.before > begins, run.facts.host_per_action_ns, 0)  # meanwhile the rank waits for nobody
     start = np.minimum(start + host, np.maximum(start, compute.start))
-    ready, producer = _inputs(run, compute, start)
+    ready, source = _inputs(run, compute, start)
+    producer = np.where(source >= 0, run.trace.rank[source], -1).astype(np.int64)
     last, until, ender = _ends(run, compute, action, window_end)
     until_start = np.minimum(compute.start, limit[index] + compute.rank * run.span)
     before = np.flatnonzero(action & (until_start > start))
@@ -139,6 +228,8 @@ def _gaps(run: Iterations, window_end: Ints, limit: Ints) -> _Gaps:
         rank=np.concatenate((compute.rank[before], compute.rank[after])),
         producer=np.concatenate((producer[before], ender[index[after]])),
         cell=np.concatenate((cell[before], cell[after])),
+        row=np.concatenate((compute.row[before], np.full(len(after), -1))),
+        source=np.concatenate((source[before], np.full(len(after), -1))),
         before=len(before),
     )
 
@@ -161,7 +252,7 @@ def _ends(
 
 
 def _inputs(run: Iterations, compute: ComputeRows, idle_from: Ints) -> tuple[Ints, Ints]:
-    """When the input of each compute row was made (shifted to the row's rank), and by which rank (-1: none)."""
+    """When the input of each compute row was made (shifted to the row's rank), and by which row (-1: none)."""
     rows = run.trace
     found = inputs_from_elsewhere(run)
     source = found.source[compute.row]
@@ -171,7 +262,7 @@ def _inputs(run: Iterations, compute: ComputeRows, idle_from: Ints) -> tuple[Int
     previous_sent = np.append(False, sends[compute.row][:-1] & (np.diff(compute.rank) == 0))
     alone = np.where(previous_sent, idle_from, compute.start)
     ready = np.where(remote, found.ready_ns[compute.row] + compute.rank * run.span, alone)
-    return ready, np.where(remote, rows.rank[source], -1).astype(np.int64)
+    return ready, source
 
 
 def _sends(rows: Trace) -> NDArray[np.bool_]:

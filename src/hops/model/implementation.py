@@ -67,31 +67,82 @@ class Microbatch:
         return self.sequence_length * self.samples
 
 
+RecomputeModule = Literal["core_attn", "mlp", "moe", "moe_act", "shared_experts", "layernorm", "mla_up_proj"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """Linear layers in fewer bits (Micikevicius et al. 2022, arXiv 2209.05433): head, router and attention stay as is.
+
+    Attributes:
+        format: of the operands of their GEMMs; results and all else keep the run's element type.
+        scaling: one factor per tensor from earlier steps (`delayed`), per tensor found by a pass of its own
+            (`current`), or per block of elements (`block`: MXFP8, NVFP4, 128 x 128 and 1 x 128 blocks).
+        quantized_weights: whether weights are held in the format only, the states holding the master copy; otherwise
+            in the element type as well.
+    """
+
+    format: Literal["fp8", "fp4"] = "fp8"
+    scaling: Literal["delayed", "current", "block"] = "current"
+    quantized_weights: bool = False
+
+    @property
+    def operand_bytes(self) -> float:
+        """Bytes of an element of an operand, scaling factors of blocks left out."""
+        return 1.0 if self.format == "fp8" else 0.5
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implementation:
-    """What of the run's time and memory is the framework's choice and not the model's. Tensor parallelism is 1.
+    """What of the run's time and memory is the framework's choice and not the model's.
 
     Attributes:
         element_bytes: bytes of a weight or activation: 2 for bf16 and fp16, 4 for fp32.
         attention: `unfused` moves the heads x sequence^2 scores through memory; `flash` never writes them, skips the
             masked half and computes the scores again in the backward pass.
         cross_entropy: `unfused` makes several fp32 passes over sequence x vocab logits; `fused` one.
-        recompute: `none` keeps all activations; `selective` computes the attention core again in the backward pass;
+        recompute: `none` keeps all activations; `selective` computes `recompute_modules` again in the backward pass;
             `full` keeps the input of each layer only.
+        recompute_modules: what `selective` computes again.
+        recompute_layers: how many layers of a stage, its first ones, `full` computes again, all others being kept
+            (Megatron-LM's block method); None: all.
+        recompute_unit: layers of which `full` keeps one input together (its uniform method).
         dropout: whether masks are written and kept (probability above 0).
         fused_gradient_accumulation: whether weight-gradient GEMMs add to the fp32 gradients themselves.
+        quantization: linear layers in fewer bits.
+        tensor_overlap: whether tensor parallelism's collectives run chunk by chunk beside the GEMM next to them
+            (Megatron-LM's --tp-comm-overlap, asynchronous tensor parallelism in PyTorch).
+        shared_expert_overlap: whether shared experts are computed while tokens travel to routed ones.
+        expert_capacity: rows of an expert over its fair share, to which it is padded or cut; None: as many as come.
+        expert_imbalance: rows of the fullest device over its fair share where nothing is cut.
     """
 
     element_bytes: int = 2
     attention: Literal["unfused", "flash"] = "flash"
     cross_entropy: Literal["unfused", "fused"] = "unfused"
     recompute: Literal["none", "selective", "full"] = "none"
+    recompute_modules: tuple[RecomputeModule, ...] = ("core_attn",)
+    recompute_layers: int | None = None
+    recompute_unit: int = 1
     dropout: bool = True
     fused_gradient_accumulation: bool = True
+    quantization: Quantization | None = None
+    tensor_overlap: bool = False
+    shared_expert_overlap: bool = False
+    expert_capacity: float | None = None
+    expert_imbalance: float = 1.0
 
     def __post_init__(self) -> None:
         if self.element_bytes not in (1, 2, 4):
             raise UsageError(f"element_bytes must be 1, 2 or 4, but got {self.element_bytes}")
+        if self.recompute_unit < 1:
+            raise UsageError(f"recompute_unit must be at least 1, but got {self.recompute_unit}")
+        if self.recompute_layers is not None and self.recompute_layers < 0:
+            raise UsageError(f"recompute_layers must be at least 0, but got {self.recompute_layers}")
+        if self.expert_capacity is not None and not self.expert_capacity > 0:
+            raise UsageError(f"expert_capacity must be a positive number, but got {self.expert_capacity}")
+        if not 1 <= self.expert_imbalance < float("inf"):
+            raise UsageError(f"expert_imbalance must be at least 1, but got {self.expert_imbalance}")
 
 
 FP32_BYTES = 4

@@ -5,6 +5,9 @@ from typing import Literal
 
 from hops.axes import Axis
 
+GemmFormat = Literal["", "fp8", "fp4"]
+WEIGHT_BACKWARD = "weight_backward"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
@@ -16,6 +19,8 @@ class Gemm:
         calls: launches of this kind.
         bytes: what one launch reads and writes.
         working_set: bytes of the tensor that it shares with the kernels beside it; 0: it shares none, but streams.
+        format: number format of both operands where it is not the run's own: fp8 or fp4; empty: the run's own.
+        fused: direction of fused attention, whose products follow one another inside one launch; empty: it is not.
     """
 
     name: str
@@ -26,6 +31,8 @@ class Gemm:
     calls: int = 1
     bytes: int
     working_set: int = 0
+    format: GemmFormat = ""
+    fused: Literal["", "forward", "backward"] = ""
 
     @classmethod
     def dense(cls, name: str, *, rows: int, columns: int, inner: int, element_bytes: int, batch: int = 1) -> "Gemm":
@@ -68,6 +75,7 @@ class Pass:
         return self.bytes * self.calls
 
 
+GroupPart = Literal["whole", "inner", "outer"]
 CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"]
 
 
@@ -83,7 +91,11 @@ class Collective:
             reduce-scatter, what every member has to hand out in an all-to-all (its own part included), what a member
             sends on in one step of a ring.
         calls: calls of this kind.
-        hides_under: name of the term whose kernels may run meanwhile; empty: nothing may, all of it is exposed.
+        hides_under: name of the term whose kernels of the same op may run meanwhile; `weight_backward`: those of W may,
+            where B runs as one, and nothing may in an I by itself; empty: nothing may, all of it is exposed.
+        part: which members of the axis' group exchange in one call: all of them, or with hierarchical context
+            parallelism those of an inner group (neighbours, `Shards.context_inner` of them) or of an outer one (one
+            of each inner group).
     """
 
     name: str
@@ -92,6 +104,7 @@ class Collective:
     bytes: int
     calls: int = 1
     hides_under: str = ""
+    part: GroupPart = "whole"
 
     @property
     def flop(self) -> int:
@@ -112,5 +125,16 @@ def repeat(kernels: Kernels, times: int) -> Kernels:
 
 
 def rename(kernels: Kernels, name: str) -> Kernels:
-    """The same kernels as parts of another term."""
-    return tuple(replace(kernel, name=name) for kernel in kernels)
+    """The same kernels as parts of another term; a collective that hid under one of theirs hides under that term."""
+    return tuple(_renamed(kernel, name) for kernel in kernels)
+
+
+def _renamed(kernel: Kernel, name: str) -> Kernel:
+    if isinstance(kernel, Collective) and kernel.hides_under:
+        return replace(kernel, name=name, hides_under=name)
+    return replace(kernel, name=name)
+
+
+def collectives(kernels: Kernels) -> tuple[Collective, ...]:
+    """Those of the kernels that take the time of a network."""
+    return tuple(kernel for kernel in kernels if isinstance(kernel, Collective))

@@ -15,11 +15,15 @@ LayerCost = Callable[[int, int, int], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSlice:
-    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss."""
+    """What a stage holds of the model: so many layers, maybe the embedding, maybe final norm, head and loss.
+
+    `first` is the number of its first layer, counted along the model from 0: layers may differ.
+    """
 
     layers: int
     embedding: bool
     head: bool
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +59,12 @@ class Partition:
     def slice(self, stage: int) -> StageSlice:
         """What the stage holds."""
         of_model = stage % len(self.layers)
-        last = len(self.layers) - 1
-        return StageSlice(layers=self.layers[of_model], embedding=of_model == 0, head=of_model == last)
+        return StageSlice(
+            layers=self.layers[of_model],
+            embedding=of_model == 0,
+            head=of_model == len(self.layers) - 1,
+            first=sum(self.layers[:of_model]),
+        )
 
     def layer_range(self, stage: int) -> range:
         """Numbers of the stage's layers, counted along the model from 0."""

@@ -2,26 +2,38 @@
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import groupby
 from typing import Literal
 
 from hops.errors import CatalogError, UsageError
+from hops.model.kinds import Experts, LatentAttention, Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """A decoder-only transformer of equal layers.
+    """A decoder-only transformer: of equal layers, or of layers that differ as `experts`, `windows` and MTP say.
 
     Attributes:
-        layers, hidden, heads, vocab: the usual ones. `vocab` is what the tables hold, padding included.
+        layers, hidden, heads, vocab: the usual ones. `vocab` is what the tables hold, padding included; `layers` counts
+            MTP heads.
         ffn_hidden: width inside the MLP; classic models have 4 x hidden.
         kv_heads: heads of keys and values (grouped-query attention); `heads` of them is classic attention.
         head_dim: width of one head, hidden / heads unless a model says otherwise.
         gated: whether the MLP has a gate (SwiGLU: three matrices instead of two).
         max_positions: rows of the position table, if positions are learned.
-        positions: learned (a table) or rotary (no parameters).
+        positions: learned (a table), rotary or alibi (no parameters).
         norm: layer (weight and bias) or rms (weight).
         biases: whether linear layers have biases.
         tied: whether the head multiplies by the embedding table instead of a matrix of its own.
+        qkv_biases: whether queries, keys and values have biases where other linear layers have none.
+        head_norms: whether queries and keys are normed, head by head.
+        norms: norms of a layer: 2; 4 with one after attention and MLP each, 1 where both read the same.
+        embedding_norm: whether the embedding is normed.
+        sinks: whether softmax has one more logit per head, that is learned.
+        windows: tokens that attention sees, layer after layer, again from the first at the end; 0: all before.
+        latent: attention with latents instead of plain projections; `kv_heads` and `head_dim` are then without effect.
+        experts: of all layers but its `dense_layers`.
+        mtp_layers: how many of the layers, at the end, are MTP heads.
     """
 
     layers: int
@@ -33,10 +45,19 @@ class Transformer:
     vocab: int
     max_positions: int
     gated: bool
-    positions: Literal["learned", "rotary"]
+    positions: Literal["learned", "rotary", "alibi"]
     norm: Literal["layer", "rms"]
     biases: bool
     tied: bool
+    qkv_biases: bool = False
+    head_norms: bool = False
+    norms: int = 2
+    embedding_norm: bool = False
+    sinks: bool = False
+    windows: tuple[int, ...] = (0,)
+    latent: LatentAttention | None = None
+    experts: Experts | None = None
+    mtp_layers: int = 0
 
     @classmethod
     def gpt(
@@ -91,50 +112,149 @@ class Transformer:
         )
 
     def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "ffn_hidden", "heads", "kv_heads", "head_dim", "vocab", "max_positions"):
+        sizes = ("layers", "hidden", "ffn_hidden", "heads", "kv_heads", "head_dim", "vocab", "max_positions", "norms")
+        for name in sizes:
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} of a transformer must be at least 1, but got {getattr(self, name)}")
+        if not self.windows or min(self.windows) < 0:
+            raise UsageError(f"windows of a transformer must be at least one number from 0 on, but got {self.windows}")
+        if not 0 <= self.mtp_layers < self.layers:
+            raise UsageError(
+                f"mtp_layers must be from 0 to one less than the {self.layers} layers, but got {self.mtp_layers}"
+            )
         if self.heads % self.kv_heads:
             raise UsageError(
                 f"kv_heads must divide heads: every group of heads shares one head of keys and values, "
                 f"but got {self.heads} heads and {self.kv_heads} kv_heads"
             )
 
+    def layer(self, number: int) -> Layer:
+        """The layer of that number, counted from 0."""
+        moe = self.experts is not None and number not in self.experts.dense_layers
+        return Layer(
+            experts=self.experts if moe else None,
+            window=self.windows[number % len(self.windows)],
+            mtp=number >= self.layers - self.mtp_layers,
+        )
+
+    def runs(self, first: int, count: int) -> tuple[tuple[Layer, int], ...]:
+        """The layers from `first` on, layers alike that follow one another together: (layer, how many)."""
+        if self.alike:
+            return ((self.layer(0), count),) if count else ()
+        found = [self.layer(number) for number in range(first, first + count)]
+        return tuple((layer, len(list(same))) for layer, same in groupby(found))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all layers are alike."""
+        moe_alike = self.experts is None or not self.experts.dense_layers
+        return moe_alike and self.mtp_layers == 0 and len(set(self.windows)) == 1
+
     @property
     def query_width(self) -> int:
-        """Width of all queries, and of what attention gives back."""
-        return self.heads * self.head_dim
+        """Width of all queries."""
+        return self.heads * (self.head_dim if self.latent is None else self.latent.head_dim)
+
+    @property
+    def value_dim(self) -> int:
+        """Width of one head's value."""
+        return self.head_dim if self.latent is None else self.latent.value_dim
+
+    @property
+    def context_width(self) -> int:
+        """Width of what attention gives back: that of all queries, but for latent attention."""
+        return self.heads * self.value_dim
 
     @property
     def kv_width(self) -> int:
-        """Width of all keys, and of all values."""
+        """Width of all keys, and of all values; not of latent attention."""
         return self.kv_heads * self.head_dim
 
     @property
     def qkv_width(self) -> int:
         """Width of queries, keys and values together."""
+        if self.latent is not None:
+            return 2 * self.query_width + self.context_width
         return self.query_width + 2 * self.kv_width
 
     @property
     def up_width(self) -> int:
         """Width that the first linear layer of the MLP gives: twice ffn_hidden with a gate."""
-        return 2 * self.ffn_hidden if self.gated else self.ffn_hidden
+        return self.widened(self.ffn_hidden)
+
+    def widened(self, width: int) -> int:
+        """Width that the first linear layer of an MLP of this width gives: twice with a gate."""
+        return 2 * width if self.gated else width
 
     @property
     def layer_matrix_parameters(self) -> int:
-        """Parameters of one layer's linear layers without biases: 12 h^2 for the classic shape."""
-        attention = self.hidden * (self.qkv_width + self.query_width)
-        return attention + self.hidden * (self.up_width + self.ffn_hidden)
+        """Parameters of one layer's linear layers without biases: 12 h^2 for the classic shape. A layer with an MLP."""
+        return self.matrix_parameters(Layer())
+
+    def matrix_parameters(self, layer: Layer, *, active: bool = False) -> int:
+        """Parameters of a layer's linear layers without biases; `active`: of the experts that one token goes through.
+
+        A router is one of them, and an MTP head's projection of 2 hidden to hidden.
+        """
+        count = self._attention_parameters
+        if layer.experts is None:
+            count += self._mlp_parameters(self.ffn_hidden)
+        else:
+            routed = layer.experts.top_k if active else layer.experts.count
+            count += routed * self._mlp_parameters(layer.experts.hidden) + self.hidden * layer.experts.count
+            count += self._mlp_parameters(layer.experts.shared_hidden)
+            count += self.hidden if layer.experts.shared_gate else 0
+        return count + (2 * self.hidden**2 if layer.mtp else 0)
+
+    @property
+    def _attention_parameters(self) -> int:
+        projection = self.hidden * self.context_width
+        if self.latent is None:
+            return self.hidden * self.qkv_width + projection
+        latent = self.latent
+        queries = latent.query_rank * (self.hidden + self.query_width) or self.hidden * self.query_width
+        keys = self.hidden * (latent.kv_rank + latent.rope_dim)
+        return queries + keys + latent.kv_rank * self.heads * (latent.nope_dim + latent.value_dim) + projection
+
+    def _mlp_parameters(self, width: int) -> int:
+        return self.hidden * (self.widened(width) + width)
 
     @property
     def norm_parameters(self) -> int:
-        return 2 * self.hidden if self.norm == "layer" else self.hidden
+        return self.norm_width(self.hidden)
+
+    def norm_width(self, width: int) -> int:
+        """Parameters of a norm of this width."""
+        return 2 * width if self.norm == "layer" else width
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer: matrices, biases and two norms."""
-        biases = self.qkv_width + self.hidden + self.up_width + self.hidden if self.biases else 0
-        return self.layer_matrix_parameters + biases + 2 * self.norm_parameters
+        """Parameters of one layer with an MLP: matrices, biases and norms."""
+        return self.parameters_of(Layer())
+
+    def parameters_of(self, layer: Layer) -> int:
+        """Parameters of a layer: matrices, biases, norms, sinks."""
+        count = self.matrix_parameters(layer) + self._biases(layer) + self.norms * self.norm_parameters
+        if self.head_norms:
+            count += 2 * self.norm_width(self.head_dim)
+        if self.latent is not None:
+            count += self.norm_width(self.latent.query_rank) + self.norm_width(self.latent.kv_rank)
+        if layer.mtp:  # of the state, of the embedding, and before the head
+            count += 3 * self.norm_parameters
+        return count + (self.heads if self.sinks else 0)
+
+    def _biases(self, layer: Layer) -> int:
+        experts = layer.experts
+        count = self.qkv_width if self.biases or self.qkv_biases else 0
+        if experts is not None and experts.router_bias:
+            count += experts.count
+        if not self.biases:
+            return count
+        mlps = self.up_width + self.hidden
+        if experts is not None:
+            mlps = experts.count * (self.widened(experts.hidden) + self.hidden)
+            mlps += self.widened(experts.shared_hidden) + self.hidden if experts.shared_hidden else 0
+        return count + self.hidden + mlps
 
     @property
     def table_parameters(self) -> int:
@@ -146,20 +266,27 @@ class Transformer:
         return self.max_positions * self.hidden if self.positions == "learned" else 0
 
     @property
+    def embedding_norm_parameters(self) -> int:
+        return self.norm_parameters if self.embedding_norm else 0
+
+    @property
     def parameters(self) -> int:
         """Parameters of the whole model; a tied table counts once."""
         tables = self.table_parameters if self.tied else 2 * self.table_parameters
-        return self.layers * self.layer_parameters + tables + self.position_parameters + self.norm_parameters
+        layers = sum(count * self.parameters_of(layer) for layer, count in self.runs(0, self.layers))
+        return layers + tables + self.position_parameters + self.embedding_norm_parameters + self.norm_parameters
 
     def model_flop(self, *, sequence_length: int, samples: int) -> float:
         """FLOPs of forward and backward of one microbatch, as MFU counts them: no recompute, full attention.
 
         72 B L s h^2 (1 + s/6h + V/12hL) for the classic shape: Narayanan et al. 2021 (arXiv 2104.04473), equation 3
-        without the factor 4/3 of its full recompute.
+        without the factor 4/3 of its full recompute. Of experts, those count that a token goes through.
         """
-        tokens = sequence_length * samples
-        matrices = self.layers * self.layer_matrix_parameters + self.table_parameters
-        scores = 2 * self.layers * sequence_length * self.query_width
+        tokens, tables = sequence_length * samples, 1 + self.mtp_layers
+        matrices = tables * self.table_parameters
+        for layer, count in self.runs(0, self.layers):
+            matrices += count * self.matrix_parameters(layer, active=True)
+        scores = self.layers * sequence_length * (self.query_width + self.context_width)
         return 6.0 * tokens * (matrices + scores)
 
 

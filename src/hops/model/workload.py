@@ -2,28 +2,39 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 
 from hops.errors import UsageError
-from hops.model import layer as ends
+from hops.model import ends
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.kernels import Kernels, rename, repeat
+from hops.model.kinds import Layer
 from hops.model.layer import layer_work
+from hops.model.local import Local, check_shards
+from hops.model.parameters import local_parameters
 from hops.model.partition import Partition, StageSlice
+from hops.model.shards import REPLICATED, WHOLE, Shards, StateShards
 from hops.model.transformer import Transformer
+from hops.model.transient import NO_TRANSIENTS, Transients
+
+AGAIN = "recompute"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """What is trained: the model, the size of a microbatch, how both passes are computed, and what steps.
 
-    `optimizer_shards`: replicas that share the optimizer's states.
+    `shards`: in how many parts devices divide a stage's work; `states`: in how many replicas divide what they hold;
+    `transients`: what the framework holds besides.
     """
 
     model: Transformer
     batch: Microbatch
     how: Implementation
     optimizer: Optimizer
-    optimizer_shards: int = 1
+    shards: Shards = WHOLE
+    states: StateShards = REPLICATED
+    transients: Transients = NO_TRANSIENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +59,7 @@ class OpWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageWork:
-    """What one microbatch costs a stage.
+    """What one microbatch costs a stage: one device of its group, all of which do the same.
 
     Attributes:
         num_layers: transformer layers of the stage.
@@ -57,7 +68,8 @@ class StageWork:
         recompute: what the backward pass computes again before I.
         recomputed_layers: layers whose whole forward is launched again.
         message_bytes: what it sends on after F, or back after B or I: tokens x hidden elements.
-        parameters: that the stage holds, a tied table on both of its stages.
+        parameters: that the device holds, a tied table on both of its stages.
+        expert_parameters: those of them that belong to routed experts, whose gradients are reduced over other devices.
     """
 
     num_layers: int
@@ -70,30 +82,50 @@ class StageWork:
     recomputed_layers: int
     message_bytes: int
     parameters: int
+    expert_parameters: int = 0
+
+
+def stage_work(
+    model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation, shards: Shards = WHOLE
+) -> StageWork:
+    """The work of one stage. `check_fit` tells whether model, partition, microbatch and shards belong together."""
+    runs = model.runs(part.first, part.layers)
+    return _stage_work(Local(model=model, batch=batch, how=how, shards=shards), _any_first(part), runs)
 
 
 @lru_cache(maxsize=1024)  # stages alike, and sweeps over schedules and devices, ask for the same work again
-def stage_work(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> StageWork:
-    """The work of one stage. `check_fit` tells whether model, partition and microbatch belong together."""
-    layer = layer_work(model, batch, how)
-    again = {"none": (), "selective": layer.attention_core, "full": layer.forward}[how.recompute]
+def _stage_work(here: Local, part: StageSlice, runs: tuple[tuple[Layer, int], ...]) -> StageWork:
+    works = [(layer_work(here, layer), count) for layer, count in runs]
+    again = here.how.recompute_layers
+    held = local_parameters(here, part, runs)
+    repeated = [work.recompute for work, count in works for _ in range(count)][:again]
+
+    def of_layers(op: str) -> Kernels:
+        return tuple(kernel for work, count in works for kernel in repeat(getattr(work, op), count))
+
     return StageWork(
         num_layers=part.layers,
         embedding=part.embedding,
         head=part.head,
-        forward=OpWork(layers=repeat(layer.forward, part.layers), ends=_end_forward(model, part, batch, how)),
-        input_backward=OpWork(
-            layers=repeat(layer.input_backward, part.layers), ends=_end_input_backward(model, part, batch, how)
-        ),
+        forward=OpWork(layers=of_layers("forward"), ends=_end_forward(here, part)),
+        input_backward=OpWork(layers=of_layers("input_backward"), ends=_end_input_backward(here, part)),
         weight_backward=OpWork(
-            layers=repeat(layer.weight_backward, part.layers),
-            ends=ends.head_weight_backward(model, batch, how) if part.head else (),
+            layers=of_layers("weight_backward"), ends=ends.head_weight_backward(here) if part.head else ()
         ),
-        recompute=OpWork(layers=rename(repeat(again, part.layers), "recompute")),
-        recomputed_layers=part.layers if how.recompute == "full" else 0,
-        message_bytes=batch.tokens * model.hidden * how.element_bytes,
-        parameters=stage_parameters(model, part),
+        recompute=OpWork(
+            layers=tuple(
+                kernel for same, group in groupby(repeated) for kernel in rename(repeat(same, len(list(group))), AGAIN)
+            )
+        ),
+        recomputed_layers=len(repeated) if here.how.recompute == "full" else 0,
+        message_bytes=here.held_tokens * here.model.hidden * here.how.element_bytes,
+        parameters=held.total,
+        expert_parameters=held.experts,
     )
+
+
+def _any_first(part: StageSlice) -> StageSlice:
+    return replace(part, first=0)
 
 
 def without_recompute(work: StageWork) -> StageWork:
@@ -101,19 +133,19 @@ def without_recompute(work: StageWork) -> StageWork:
     return replace(work, recompute=OpWork(), recomputed_layers=0)
 
 
-def stage_parameters(model: Transformer, part: StageSlice) -> int:
-    """Parameters a stage holds. A tied table is held by the first and by the last stage; once, if they are the same."""
-    count = part.layers * model.layer_parameters
-    if part.embedding:
-        count += model.table_parameters + model.position_parameters
-    if part.head:
-        shares_table = model.tied and part.embedding
-        count += model.norm_parameters + (0 if shares_table else model.table_parameters)
-    return count
+def stage_parameters(model: Transformer, part: StageSlice, shards: Shards = WHOLE) -> int:
+    """Parameters a device of the stage holds, a tied table on the first and on the last stage; once, if they are one.
+
+    `parameters.local_parameters` tells those of routed experts apart.
+    """
+    here = Local(model=model, batch=Microbatch(sequence_length=1), how=Implementation(), shards=shards)
+    return local_parameters(here, part, model.runs(part.first, part.layers)).total
 
 
-def check_fit(model: Transformer, partition: Partition, batch: Microbatch) -> None:
-    """Raises UsageError unless the partition holds the model's layers and the model has positions for the sequence."""
+def check_fit(model: Transformer, partition: Partition, batch: Microbatch, shards: Shards = WHOLE) -> None:
+    """Raises UsageError unless the partition holds the model's layers, the model has positions for the sequence, and
+    the shards divide it.
+    """
     if partition.num_layers != model.layers:
         raise UsageError(
             f"a partition must hold all {model.layers} layers of the model, "
@@ -124,15 +156,20 @@ def check_fit(model: Transformer, partition: Partition, batch: Microbatch) -> No
             f"sequence_length must be at most the model's {model.max_positions} learned positions, "
             f"but got {batch.sequence_length}"
         )
+    check_shards(model, batch, shards)
 
 
-def _end_forward(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> Kernels:
-    embedding = ends.embedding_forward(model, batch, how)
-    head = (*ends.head_forward(model, batch, how), *ends.cross_entropy_forward(model, batch, how))
-    return (embedding if part.embedding else ()) + (head if part.head else ())
+def _end_forward(here: Local, part: StageSlice) -> Kernels:
+    embedding = ends.embedding_forward(here) if part.embedding else ()
+    if not part.head:
+        return embedding
+    head = (*ends.head_forward(here), *ends.cross_entropy_forward(here))
+    return (*embedding, *head, *ends.head_exchanges(here))
 
 
-def _end_input_backward(model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation) -> Kernels:
-    head = (*ends.cross_entropy_backward(model, batch, how), *ends.head_input_backward(model, batch, how))
-    embedding = ends.embedding_backward(model, batch, how)
-    return (head if part.head else ()) + (embedding if part.embedding else ())
+def _end_input_backward(here: Local, part: StageSlice) -> Kernels:
+    embedding = ends.embedding_backward(here) if part.embedding else ()
+    if not part.head:
+        return embedding
+    head = (*ends.cross_entropy_backward(here), *ends.head_input_backward(here))
+    return (*head, *embedding, *ends.head_exchanges_backward(here))

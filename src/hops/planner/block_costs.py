@@ -142,9 +142,18 @@ def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
     work = workload(spec)
     blocks = _Blocks(work.model.layers)
     parts = blocks.parts()
-    works = tuple(stage_work(work.model, part, work.batch, work.how) for part in parts)
+    works = tuple(stage_work(work.model, part, work.batch, work.how, work.shards) for part in parts)
     memories = tuple(
-        stage_memory(work.model, part, work.batch, work.how, work.optimizer, optimizer_shards=work.optimizer_shards)
+        stage_memory(
+            work.model,
+            part,
+            work.batch,
+            work.how,
+            work.optimizer,
+            shards=work.shards,
+            states=work.states,
+            transients=work.transients,
+        )
         for part in parts
     )
     names = ("forward", "fused", "inputs", "weights", "step", "norm")
@@ -185,7 +194,7 @@ def _step(spec: Spec, work: Workload, block: StageWork, rates: DeviceRates) -> f
         return 0.0
     if section.update_time is not None:
         return section.update_time.build().mean
-    per_parameter = work.optimizer.step_bytes(work.how.element_bytes) / work.optimizer_shards
+    per_parameter = work.optimizer.step_bytes(work.how.element_bytes) / work.states.optimizer
     return optimizer_seconds(block.parameters, layers=block.num_layers, bytes_per_parameter=per_parameter, rates=rates)
 
 

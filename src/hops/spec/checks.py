@@ -4,10 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hops.decode.document import Complaint
+from hops.errors import HopsError
 from hops.hardware.catalog import Catalog
+from hops.recent import Recent
+from hops.schedules.base import SCHEDULERS
 from hops.spec.failure import FailureSection
 from hops.spec.failure_targets import check_failure
 from hops.spec.hardware import HardwareSection, check_hardware, steady
+from hops.spec.parallel import ParallelSection, check_parallel
 from hops.spec.pipeline import PipelineSection, check_pipeline, check_schedule
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import OptimizerSection, OutputSection, SimulationSection, Spec
@@ -21,6 +25,7 @@ class Sections:
     simulation: SimulationSection | None
     schedule: ScheduleChoice | None
     pipeline: PipelineSection | None
+    parallel: ParallelSection | None
     hardware: HardwareSection | None
     optimizer: OptimizerSection | None
     failure: FailureSection | None
@@ -33,6 +38,7 @@ class Sections:
             simulation=spec.simulation,
             schedule=spec.pipeline.schedule,
             pipeline=spec.pipeline,
+            parallel=spec.parallel,
             hardware=spec.hardware,
             optimizer=spec.optimizer,
             failure=spec.failure,
@@ -50,15 +56,41 @@ def cross_check(sections: Sections, catalog: Catalog | None) -> Iterator[Complai
         yield from steady(sections.optimizer.reduction_interconnect, ("optimizer", "reduction_interconnect"))
     if sections.optimizer is not None and sections.pipeline is not None:
         yield from _optimizer(sections.optimizer, sections.pipeline)
+    yield from _arranged(sections, catalog)
+
+
+_FOUND: Recent[list[Complaint]] = Recent(1024)
+
+
+def _arranged(sections: Sections, catalog: Catalog | None) -> list[Complaint]:
+    """What is wrong with hardware, schedule and pipeline; the same of the same sections, unless they name files."""
+    schedule, pipeline, hardware, failure = sections.schedule, sections.pipeline, sections.hardware, sections.failure
+    if schedule is None or pipeline is None or hardware is None or failure is None or failure.plan or failure.trace:
+        return list(_arrangement(sections, catalog))
+    try:
+        maker = SCHEDULERS.get(schedule.name)
+    except HopsError:
+        return list(_arrangement(sections, catalog))
+    about = (maker, schedule, pipeline, hardware, failure, catalog)
+    return _FOUND.of(about, lambda: list(_arrangement(sections, catalog)))
+
+
+def _arrangement(sections: Sections, catalog: Catalog | None) -> Iterator[Complaint]:
     in_hardware = list(check_hardware(sections.hardware, catalog)) if sections.hardware is not None else []
     in_schedule = list(check_schedule(sections.schedule)) if sections.schedule is not None else []
     yield from in_hardware
     yield from in_schedule
     if sections.failure is not None and sections.hardware is not None and not in_hardware:
         yield from check_failure(sections.failure, sections.hardware)
+    hardware = None if in_hardware else sections.hardware
+    ranks = None
+    if sections.parallel is not None and sections.optimizer is not None:
+        in_parallel = list(_parallel(sections.parallel, sections.optimizer, hardware))
+        yield from in_parallel
+        if hardware is not None and not in_parallel:
+            ranks = sections.parallel.pipeline_ranks(len(hardware.ranks()))
     if sections.pipeline is not None:
-        hardware = None if in_hardware else sections.hardware
-        yield from check_pipeline(sections.pipeline, hardware, catalog, schedule_is_sound=not in_schedule)
+        yield from check_pipeline(sections.pipeline, hardware, catalog, ranks, schedule_is_sound=not in_schedule)
 
 
 def _simulation(simulation: SimulationSection) -> Iterator[Complaint]:
@@ -77,6 +109,18 @@ def _output(output: OutputSection) -> Iterator[Complaint]:
             what = f"got {shown(path)}, which output.{seen[path]} writes, too, expected a file of its own; rename one"
             yield Complaint(path=("output", key), what=what)
         seen[path] = key
+
+
+def _parallel(
+    parallel: ParallelSection, optimizer: OptimizerSection, hardware: HardwareSection | None
+) -> Iterator[Complaint]:
+    stated = optimizer.model_fields_set
+    yield from check_parallel(
+        parallel,
+        devices=None if hardware is None else len(hardware.ranks()),
+        data=optimizer.data_parallel if "data_parallel" in stated else None,
+        distributed=optimizer.distributed if "distributed" in stated else None,
+    )
 
 
 def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection) -> Iterator[Complaint]:

@@ -22,6 +22,7 @@ from hops.spec.choices import left_open
 from hops.spec.context import Surroundings
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import HardwareSection
+from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import PipelineSection
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import OptimizerSection, OutputSection, SimulationSection, Spec, resolve
@@ -30,7 +31,7 @@ from hops.units import shown
 _PART = re.compile(r"([A-Za-z_][\w-]*)((?:\[\d{1,6}\])*)")
 
 
-class _WrongOverrideError(Exception):
+class WrongOverrideError(Exception):
     """An override that cannot be applied, with the reason."""
 
 
@@ -46,14 +47,14 @@ def _apply(document: Document, text: str) -> Document:
     try:
         path, value = _split(text)
         read = parse(value, name=place.text) if value.strip() else Document(data=None)
-        return _put(document, path, read, place)
-    except _WrongOverrideError as error:
+        return put(document, path, read, place)
+    except WrongOverrideError as error:
         wrong = Complaint(path=(), what=str(error), place=place)
         return replace(document, complaints=(*document.complaints, wrong))
 
 
-def _put(document: Document, path: Path, value: Document, place: Position) -> Document:
-    """The document with another value at the path; all of it stands at the place. Raises _WrongOverrideError."""
+def put(document: Document, path: Path, value: Document, place: Position) -> Document:
+    """The document with another value at the path; all of it stands at the place. Raises WrongOverrideError."""
     data = _changed(document.data, path, 0, value.data)
     own = tuple(Complaint(path=(*path, *each.path), what=each.what, place=place) for each in value.complaints)
     replaced = {at: there for at, there in document.values.items() if at[: len(path)] != path}
@@ -80,33 +81,33 @@ def _still_there(document: Document, path: Path) -> tuple[Complaint, ...]:
 def _split(text: str) -> tuple[Path, str]:
     left, equals, value = text.partition("=")
     try:
-        return _path(left.strip() if equals else ""), value
-    except _WrongOverrideError:
+        return path_of(left.strip() if equals else ""), value
+    except WrongOverrideError:
         what = "expected KEY=VALUE, such as pipeline.microbatches=16 or hardware.nodes[0].count=2"
-        raise _WrongOverrideError(what) from None
+        raise WrongOverrideError(what) from None
 
 
-def _path(text: str) -> Path:
-    """The path of a key as messages write it. Raises _WrongOverrideError."""
+def path_of(text: str) -> Path:
+    """The path of a key as messages write it. Raises WrongOverrideError."""
     parts: list[str | int] = []
     for word in text.split("."):
         match = _PART.fullmatch(word)
         if match is None:
-            raise _WrongOverrideError("expected a path, such as hardware.nodes[0].count")
+            raise WrongOverrideError("expected a path, such as hardware.nodes[0].count")
         name, indices = match.groups()
         parts += [name, *map(int, re.findall(r"\d+", indices))]
     return tuple(parts)
 
 
 def _changed(data: Any, path: Path, depth: int, value: Any) -> Any:
-    """A copy of the data in which the value at the path is another one. Raises _WrongOverrideError."""
+    """A copy of the data in which the value at the path is another one. Raises WrongOverrideError."""
     if depth == len(path):
         return value
     part = path[depth]
     if isinstance(part, int):
         if not isinstance(data, tuple) or part >= len(data):
             size = f"a list of {len(data)}" if isinstance(data, tuple) else "no list"
-            raise _WrongOverrideError(f"there is no entry [{part}]: {dotted(path[:depth])} is {size}")
+            raise WrongOverrideError(f"there is no entry [{part}]: {dotted(path[:depth])} is {size}")
         return (*data[:part], _changed(data[part], path, depth + 1, value), *data[part + 1 :])
     mapping = _as_mapping(data, path, depth)
     return {**mapping, part: _changed(mapping.get(part), path, depth + 1, value)}
@@ -120,7 +121,7 @@ def _as_mapping(data: Any, path: Path, depth: int) -> dict[str, Any]:
         return {"type" if "devices" in path[:depth] else "name": data}
     if isinstance(data, dict):
         return data
-    raise _WrongOverrideError(f"there is no key {path[depth]}: {dotted(path[:depth])} is no mapping")
+    raise WrongOverrideError(f"there is no key {path[depth]}: {dotted(path[:depth])} is no mapping")
 
 
 S = TypeVar("S", bound=Section)
@@ -170,22 +171,9 @@ def from_dict(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") 
     return checked(document, folder, left_open(document))
 
 
-def changed(spec: Spec, changes: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Spec:
-    """The spec with other values at some paths; see `Spec.with_`."""
-    document = Document.of(spec.model_dump(mode="json", exclude_unset=True))
-    for key, value in changes.items():
-        place = Position(text="", order=(1, 0))
-        try:
-            document = _put(document, _path(key), Document.of(value), place)
-        except _WrongOverrideError as error:
-            wrong = Complaint(path=(), what=f"{key}: {error}", place=place)
-            document = replace(document, complaints=(*document.complaints, wrong))
-    return checked(document, folder, left_open(document))
-
-
 def checked(document: Document, folder: str | os.PathLike[str], known: Iterable[Complaint] = ()) -> Spec:
     """The spec of a document. Raises SpecError with everything that is wrong, what is `known` already included."""
-    spec, found = _validate(document, str(folder))
+    spec, found = validate(document, str(folder))
     opened = list(known)
     found = without_echoes(replace(document, complaints=(*document.complaints, *opened)), found)
     if found or spec is None:
@@ -226,7 +214,7 @@ def _nearby(file: File) -> str:
     return f"; did you mean {folder / near[0]}?" if near else _STARTER
 
 
-def _validate(document: Document, folder: str) -> tuple[Spec | None, list[Complaint]]:
+def validate(document: Document, folder: str) -> tuple[Spec | None, list[Complaint]]:
     """The spec, if it is valid, and everything that is wrong."""
     data = document.data
     if not isinstance(data, dict):
@@ -256,6 +244,7 @@ def _sections(data: dict[str, Any], folder: str) -> Sections:
         simulation=_section(SimulationSection, data.get("simulation", {}), context),
         schedule=_section(ScheduleChoice, _long_schedule(pipeline), context),
         pipeline=_section(PipelineSection, pipeline, context),
+        parallel=_section(ParallelSection, data.get("parallel", {}), context),
         hardware=_section(HardwareSection, data.get("hardware"), context),
         optimizer=_section(OptimizerSection, data.get("optimizer", {}), context),
         failure=_section(FailureSection, data.get("failure", {}), context),
@@ -304,6 +293,11 @@ def _catalog(data: dict[str, Any], folder: str) -> tuple[Catalog | None, list[Co
         except (CatalogError, OSError, ValueError) as error:
             return None, [Complaint(path=("hardware", "catalog", index), what=str(error))]
     return catalog, []
+
+
+def surroundings(folder: str) -> Surroundings:
+    """Those of a document that names no catalog files."""
+    return Surroundings(folder=folder, catalog=_builtin_catalog())
 
 
 @cache

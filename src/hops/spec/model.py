@@ -1,6 +1,6 @@
 """The model of a spec: a transformer by name, by shape, or by name with some of the shape changed."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -66,7 +66,7 @@ class ModelChoice(Section):
         stated = {key: value for key, value in self.model_dump(exclude={"name"}).items() if value is not None}
         base = get_model(self.name) if self.name is not None else _plain(stated, sequence_length or 1024)
         follows = _following(base, {**asdict(base), **stated})
-        return Transformer(**{**asdict(base), **follows, **stated})
+        return replace(base, **{**follows, **stated})
 
 
 def _plain(stated: dict[str, Any], max_positions: int) -> Transformer:

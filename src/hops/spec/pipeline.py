@@ -159,17 +159,22 @@ def check_schedule(schedule: ScheduleChoice) -> Iterator[Complaint]:
 
 
 def check_pipeline(
-    pipeline: PipelineSection, hardware: HardwareSection | None, catalog: Catalog | None, *, schedule_is_sound: bool
+    pipeline: PipelineSection,
+    hardware: HardwareSection | None,
+    catalog: Catalog | None,
+    ranks: int | None,
+    *,
+    schedule_is_sound: bool,
 ) -> Iterator[Complaint]:
-    """What the schedule, the devices and the model make of the numbers. `hardware` None: it is not sound."""
+    """What the schedule, the devices and the model make of the numbers. `hardware`, `ranks` None: not sound."""
     yield from _sequence(pipeline)
     yield from _work(pipeline)
     if hardware is None:
         return
     if catalog is not None and pipeline.model is not None:
         yield from _precision(pipeline, hardware, catalog)
-    if schedule_is_sound:
-        yield from _arrangement(pipeline, len(hardware.ranks()))
+    if schedule_is_sound and ranks is not None:
+        yield from _arrangement(pipeline, ranks)
 
 
 def _work(pipeline: PipelineSection) -> Iterator[Complaint]:

@@ -1,18 +1,22 @@
-"""The spec: one document that describes a run, in six sections."""
+"""The spec: one document that describes a run, in seven sections."""
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from hops import model
 from hops.decode.quantities import Count, Flag, Index, Name, Number, Seconds, Section, Seed, problem
+from hops.hardware.mesh import Mesh
 from hops.program.shape import Shape
+from hops.recent import Recent
+from hops.schedules.base import SCHEDULERS
 from hops.spec.distributions import Time
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import ConnectionField, HardwareSection
+from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
 Kind = Literal["adam", "sgd_momentum", "sgd"]
@@ -30,14 +34,14 @@ class OptimizerSection(Section):
     fused: Flag = Field(default=True, description="one kernel for the step; false: torch.optim's foreach kernels")
     distributed: Flag = Field(
         default=False,
-        description="data-parallel copies share the states (ZeRO-1): they scatter gradients and gather parameters",
+        description="copies share the states (ZeRO-1), scatter gradients and gather parameters; as parallel.shard",
     )
     gradient_bytes: Number = Field(default=4, description="size of one gradient, in memory and in reductions")
     tied_embeddings: Flag | None = Field(
         default=None,
         description="first and last stage share the embedding and reduce its gradients; default: the model's",
     )
-    data_parallel: Count = Field(default=1, description="copies of the pipeline")
+    data_parallel: Count = Field(default=1, description="copies of the pipeline; as parallel.data")
     gradient_reduction: Reduction = Field(default="ring", description="algorithm of the data-parallel reduction")
     reduction_interconnect: ConnectionField | None = Field(
         default=None, description="between the copies; default: as between nodes"
@@ -100,6 +104,7 @@ class Spec(Section):
 
     simulation: SimulationSection = SimulationSection()
     pipeline: PipelineSection
+    parallel: ParallelSection = ParallelSection()
     hardware: HardwareSection
     optimizer: OptimizerSection = OptimizerSection()
     failure: FailureSection = FailureSection()
@@ -107,7 +112,23 @@ class Spec(Section):
 
     def shape(self) -> Shape:
         """Microbatches, and the rank of every stage, as the schedule places them. Raises UsageError if it cannot."""
-        return self.pipeline.schedule.make().shape(len(self.hardware.ranks()), self.pipeline.microbatches)
+        ranks = self.parallel.pipeline_ranks(len(self.hardware.ranks()))
+        return self.pipeline.schedule.make().shape(ranks, self.pipeline.microbatches)
+
+    def mesh(self) -> Mesh:
+        """The axes of the whole job. The hardware section lists the devices of all its ranks, or those of one copy."""
+        return self.parallel.mesh(devices=len(self.hardware.ranks()), data=self.optimizer.data_parallel)
+
+    def positions(self) -> tuple[tuple[str, ...], ...]:
+        """The listed devices of every pipeline position, in the mesh's order."""
+        listed, mesh = self.hardware.ranks(), self.mesh()
+        if len(listed) != mesh.num_ranks:  # the other copies are elsewhere
+            mesh = replace(mesh, data=1, expert=1, expert_tensor=1)
+        return tuple(tuple(listed[rank] for rank in group) for group in mesh.positions().tolist())
+
+    def ranks(self) -> tuple[str, ...]:
+        """The device that stands for each pipeline position: the first one listed."""
+        return tuple(group[0] for group in self.positions())
 
     def with_(self, changes: Mapping[str, Any]) -> "Spec":
         """The spec with other values, checked like a file: `spec.with_({"pipeline.microbatches": 16})`.
@@ -115,7 +136,7 @@ class Spec(Section):
         What the spec left to defaults follows from the new values. A path names a key as messages do, such as
         `hardware.nodes[0].count`; a value is plain data as a file has it. Raises SpecError with every problem.
         """
-        from hops.spec.load import changed
+        from hops.spec.change import changed
 
         return changed(self, changes)
 
@@ -144,10 +165,17 @@ def _filled(section: S, **defaults: Any) -> S:
     return full
 
 
+FILLED = ("pipeline", "optimizer")  # the sections that get values when a spec is read
+_PIPELINES: Recent[PipelineSection] = Recent(1024)
+_OPTIMIZERS: Recent[OptimizerSection] = Recent(1024)
+
+
 def resolve(spec: Spec) -> Spec:
     """The same spec with the defaults of schedule, model, sequence length and optimizer filled in."""
-    pipeline = _pipeline(spec.pipeline)
-    optimizer = _optimizer(spec.optimizer, pipeline)
+    written, schedule = spec.pipeline, SCHEDULERS.get(spec.pipeline.schedule.name)
+    pipeline = _PIPELINES.of((written, schedule), lambda: _pipeline(written))
+    about = (spec.optimizer, pipeline, spec.parallel)
+    optimizer = _OPTIMIZERS.of(about, lambda: _optimizer(*about))
     return _filled(spec, pipeline=pipeline, optimizer=optimizer)
 
 
@@ -163,8 +191,12 @@ def _pipeline(pipeline: PipelineSection) -> PipelineSection:
     return _filled(pipeline, model=shape, sequence_length=length)
 
 
-def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection) -> OptimizerSection:
+def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection, parallel: ParallelSection) -> OptimizerSection:
     changes: dict[str, object] = {}
+    if parallel.data is not None:
+        changes["data_parallel"] = parallel.data
+    if parallel.shard is not None:
+        changes["distributed"] = parallel.shard != "none"
     if optimizer.state_bytes is None:
         named = model.Optimizer.named(optimizer.kind, element_bytes=ELEMENT_BYTES[pipeline.precision])
         changes["state_bytes"] = named.state_bytes

@@ -1,0 +1,42 @@
+"""Which profile a published row is predicted with: the one of its framework, if one comes with HOPS."""
+
+from collections.abc import Callable
+
+from hops.cost.kernel_profile import KernelProfile, read_any_profile
+from hops.cost.profile import shipped_profile, shipped_profiles
+from hops.published.job import Job
+
+NONE = "none"  # the catalog alone
+GENERAL = "published"
+PREFIX = "published-"
+
+ProfileOf = Callable[[Job], str | None]
+
+
+def profile_name(framework: str) -> str | None:
+    """The shipped profile of a framework: its own, else the general one, else none."""
+    names = shipped_profiles()
+    return next((name for name in (f"{PREFIX}{framework}", GENERAL) if name in names), None)
+
+
+def chosen(profile: str | None) -> ProfileOf:
+    """Which profile each job gets: the one stated (`none`: the catalog alone), or its framework's."""
+    if profile == NONE:
+        return lambda _: None
+    if profile is not None:
+        return lambda _: profile
+    return lambda job: profile_name(job.software.name)
+
+
+def knows(profile: str | None, device: str) -> bool:
+    """Whether a profile has figures of a device."""
+    if profile is None:
+        return False
+    path = shipped_profile(profile) if profile in shipped_profiles() else profile
+    return device in read_any_profile(path).devices  # type: ignore[arg-type]
+
+
+def learned(profile: str) -> KernelProfile | None:
+    """A shipped kernel profile; None for one of the other form."""
+    found = read_any_profile(shipped_profile(profile))
+    return found if isinstance(found, KernelProfile) else None
