@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from axes_knobs import AXES_KNOBS
 from failure_knobs import FAILURE_ELSEWHERE, FAILURE_KNOBS
 
 from hops.build.run import simulate, summarize
@@ -33,6 +34,10 @@ hardware:
 optimizer: {data_parallel: 2}
 """
 
+LONG = MODEL.replace("max_positions: 512", "max_positions: 8192").replace(
+    "sequence_length: 512", "sequence_length: 8192"
+)
+
 TIMES = """
 simulation: {iterations: 2, seed: 7}
 pipeline:
@@ -52,6 +57,16 @@ hardware:
 DRAWN_LATENCY = "{distribution: exponential, mean: 5 ms}"
 STALL = "{probability: 0.5, extra: 20 ms}"
 SOCKETS = ["hardware.nodes[1].sockets=2", "hardware.nodes[1].socket_bus=upi"]
+
+EXPERTS = "pipeline.model.experts={count: 64, top_k: 4, hidden: 256, shared_hidden: 512, dense_layers: [0]}"
+LATENT = "pipeline.model.latent={query_rank: 128, kv_rank: 64, nope_dim: 32, rope_dim: 16, value_dim: 32}"
+
+
+def inside(whole, key, value):
+    """A knob of a section: the whole of it before, the whole with one key changed after."""
+    section = whole.partition("=")[0]
+    return (MODEL, [whole], [whole, f"{section}.{key}={value}"])
+
 
 KNOBS = {  # field: (base spec, overrides before, overrides after)
     "simulation.iterations": (MODEL, [], ["simulation.iterations=4"]),
@@ -78,6 +93,26 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "pipeline.model.positions": (MODEL, [], ["pipeline.model.positions=rotary"]),
     "pipeline.model.norm": (MODEL, [], ["pipeline.model.norm=rms"]),
     "pipeline.model.biases": (MODEL, [], ["pipeline.model.biases=false"]),
+    "pipeline.model.qkv_biases": (
+        MODEL,
+        ["pipeline.model.biases=false"],
+        ["pipeline.model.biases=false", "pipeline.model.qkv_biases=true"],
+    ),
+    "pipeline.model.head_norms": (MODEL, [], ["pipeline.model.head_norms=true"]),
+    "pipeline.model.windows": (LONG, [], ["pipeline.model.windows=[64, 0]"]),
+    "pipeline.model.mtp_layers": (MODEL, [], ["pipeline.model.mtp_layers=1"]),
+    "pipeline.model.experts.count": inside(EXPERTS, "count", 128),
+    "pipeline.model.experts.top_k": inside(EXPERTS, "top_k", 8),
+    "pipeline.model.experts.hidden": inside(EXPERTS, "hidden", 512),
+    "pipeline.model.experts.shared_hidden": inside(EXPERTS, "shared_hidden", 0),
+    "pipeline.model.experts.shared_gate": inside(EXPERTS, "shared_gate", "true"),
+    "pipeline.model.experts.router_bias": inside(EXPERTS, "router_bias", "true"),
+    "pipeline.model.experts.dense_layers": inside(EXPERTS, "dense_layers", "[]"),
+    "pipeline.model.latent.query_rank": inside(LATENT, "query_rank", 0),
+    "pipeline.model.latent.kv_rank": inside(LATENT, "kv_rank", 128),
+    "pipeline.model.latent.nope_dim": inside(LATENT, "nope_dim", 64),
+    "pipeline.model.latent.rope_dim": inside(LATENT, "rope_dim", 32),
+    "pipeline.model.latent.value_dim": inside(LATENT, "value_dim", 64),
     "pipeline.model.tied": (MODEL, [], ["pipeline.model.tied=false"]),
     "pipeline.schedule.name": (MODEL, [], ["pipeline.schedule={name: zb_v}"]),
     "pipeline.schedule.parameters": (MODEL, [], ["pipeline.schedule.chunks=4"]),
@@ -227,11 +262,13 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "optimizer.update_time": (MODEL, [], ["optimizer.update_time=50 ms"]),
     "optimizer.host_gap": (MODEL, [], ["optimizer.host_gap=10 ms"]),
     **FAILURE_KNOBS,
+    **AXES_KNOBS,
 }
 ELSEWHERE = {
     "simulation.engine": "tests/engine/test_engine_differential.py: it changes nothing",
     "hardware.catalog": "test_a_catalog_of_ones_own_is_used",
     "hardware.profile": "test_api_fitted.py",
+    "pipeline.model.hf": "tests/spec/test_spec_hugging_face.py",
     "hardware.nodes.instance_type": "test_api_fitted.py",
     "hardware.nodes.devices.price_per_hour": "part 3: cost per token",
     **FAILURE_ELSEWHERE,

@@ -30,7 +30,7 @@ def test_every_key_and_cause_is_documented():
 
 
 def test_keys_that_are_times_sizes_or_rates_bear_their_unit():
-    bare = {"utilization", "busy_share", "mfu", "fraction", "messages"}
+    bare = {"utilization", "busy_share", "mfu", "hfu", "fraction", "messages"}
     numbers = {key for key in keys_of(Summary) if key.endswith(("_ms", "_bytes", "_per_s"))}
     assert {"mean_ms", "peak_bytes", "tokens_per_s", "contention_ms", "bandwidth_bytes_per_s"} <= numbers
     assert bare <= keys_of(Summary) - numbers

@@ -30,16 +30,19 @@ def build_cluster(spec: Spec, catalog: Catalog) -> Cluster:
     hardware = spec.hardware
     devices, nodes = [], []
     kinds: dict[int, DeviceKind] = {}  # by entry of the spec
-    for host in hardware.hosts():
+    domains = hardware.domains
+    joins = None if domains is None else _optional(domains.interconnect, catalog, Topology.SWITCH)
+    for number, host in enumerate(hardware.hosts()):
         entry = host.entry
         nodes.append(
             Node(
                 name=host.name,
-                interconnect=_optional(entry.interconnect, catalog, Topology.SWITCH),
+                interconnect=joins or _optional(entry.interconnect, catalog, Topology.SWITCH),
                 nic=_optional(entry.nic, catalog, Topology.NETWORK),
                 nics=entry.nics,
                 sockets=entry.sockets,
                 socket_bus=_optional(entry.socket_bus, catalog, Topology.SOCKET),
+                domain="" if domains is None else f"domain{number // domains.hosts}",
             )
         )
         for device_id, device in zip(host.device_ids, host.devices, strict=True):
@@ -80,7 +83,7 @@ def interconnect(connection: Connection, catalog: Catalog, topology: Topology) -
     else:
         named = catalog.interconnect(connection.name)
         if connection.bandwidth is not None:
-            named = replace(named, bandwidth=connection.bandwidth)
+            named = replace(named, bandwidth=connection.bandwidth, measured=())
     latency_s = _latency(connection)
     return named if latency_s is None else replace(named, latency_s=latency_s)
 

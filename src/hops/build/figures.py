@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hops.build.cluster import build_cluster, interconnect, load_catalog
+from hops.build.groups import exchanges, standing_devices
+from hops.cost.exchange import Exchange
 from hops.cost.fitted import catalog_rates, fitted_rates
 from hops.cost.kernel_profile import KernelProfile, kernel_rates, read_any_profile
 from hops.cost.profile import HardwareProfile
@@ -26,7 +28,8 @@ class Figures:
     Attributes:
         spec: where they come from.
         cluster: all devices, hosts and links, with the catalog's numbers where the spec states none.
-        devices: of every rank.
+        devices: of every rank, which stands for the group of its pipeline position.
+        exchanges: how the device of every rank exchanges with its groups.
         profile: fitted figures of measured run folders; None if the spec names none.
         kernels: fitted figures of kernels on devices; None if the spec names none. It names one profile at most.
         host_kinds: kind of every host that the profile knows anything of, by the host's name.
@@ -39,6 +42,7 @@ class Figures:
     spec: Spec
     cluster: Cluster
     devices: tuple[Device, ...]
+    exchanges: tuple[Exchange, ...]
     profile: HardwareProfile | None
     kernels: KernelProfile | None
     host_kinds: Mapping[str, str]
@@ -55,20 +59,34 @@ def resolve(spec: Spec) -> Figures:
     read = _named_profile(spec)
     profile = read if isinstance(read, HardwareProfile) else None
     between = spec.optimizer.reduction_interconnect
+    nic = None if between is None else interconnect(between, catalog, Topology.NETWORK)
     work = None if spec.pipeline.model is None else workload(spec)
     known = Figures(
         spec=spec,
         cluster=cluster,
-        devices=tuple(cluster.device(each) for each in spec.hardware.ranks()),
+        devices=standing_devices(spec, cluster),
+        exchanges=exchanges(spec, cluster, nic),
         profile=profile,
         kernels=read if isinstance(read, KernelProfile) else None,
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
-        reduction_nic=None if between is None else interconnect(between, catalog, Topology.NETWORK),
+        reduction_nic=nic,
         work=work,
         operations=None if work is None else host_operations(work.how, fused_optimizer=spec.optimizer.fused),
         rates=(),
     )
-    return known if work is None else replace(known, rates=rates_of(known, known.devices))
+    return known if work is None else replace(known, rates=_with_exchanges(rates_of(known, known.devices), known))
+
+
+def _with_exchanges(rates: tuple[DeviceRates, ...], known: Figures) -> tuple[DeviceRates, ...]:
+    """The rates of every rank with its groups; ranks that are alike share one object."""
+    alike: dict[tuple[int, int], DeviceRates] = {}
+    found = []
+    for each, exchange in zip(rates, known.exchanges, strict=True):
+        key = (id(each), id(exchange))
+        if key not in alike:
+            alike[key] = replace(each, exchange=exchange) if exchange.spans else each
+        found.append(alike[key])
+    return tuple(found)
 
 
 def _named_profile(spec: Spec) -> HardwareProfile | KernelProfile | None:
@@ -80,6 +98,7 @@ def workload(spec: Spec) -> Workload:
     pipeline, profile = spec.pipeline, _named_profile(spec)
     assert pipeline.model is not None
     assert pipeline.sequence_length is not None, "loading a spec fills it in"
+    model = pipeline.model.transformer(pipeline.sequence_length)
     how = Implementation(
         element_bytes=ELEMENT_BYTES[pipeline.precision],
         attention=pipeline.attention,
@@ -87,15 +106,30 @@ def workload(spec: Spec) -> Workload:
         recompute=pipeline.recompute,
         dropout=pipeline.dropout,
         fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
+        tensor_overlap="tensor" in spec.parallel.overlapped,
+        shared_expert_overlap="expert" in spec.parallel.overlapped,
     )
     return Workload(
-        model=pipeline.model.transformer(pipeline.sequence_length),
+        model=model,
         batch=Microbatch(sequence_length=pipeline.sequence_length, samples=pipeline.microbatch_size),
         how=how,
         optimizer=_optimizer(spec, how),
-        states=StateShards.zero(1 if spec.optimizer.distributed else 0, spec.optimizer.data_parallel),
+        shards=spec.parallel.shards(experts=model.experts is not None),
+        states=_state_shards(spec),
         transients=profile.transients if isinstance(profile, KernelProfile) else NO_TRANSIENTS,
     )
+
+
+def _state_shards(spec: Spec) -> StateShards:
+    """In how many parts copies divide what they hold between two steps.
+
+    Where a pipeline runs many microbatches between two steps, gradients and gathered parameters are whole meanwhile.
+    """
+    mesh, parallel = spec.mesh(), spec.parallel
+    zero = parallel.zero(distributed=spec.optimizer.distributed)
+    copies = parallel.shard_group or mesh.data
+    held_whole = mesh.pipeline > 1
+    return StateShards.zero(min(zero, 1) if held_whole else zero, copies * mesh.context, mesh.expert_data)
 
 
 def _optimizer(spec: Spec, how: Implementation) -> Optimizer:

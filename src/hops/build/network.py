@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hops.build.figures import Figures
+from hops.build.groups import nic_sharers
 from hops.cost.base import CostModel
 from hops.cost.fitted import TCP_CORE_BYTES_PER_S, port_bytes_per_s
 from hops.cost.profile import HardwareProfile
@@ -18,7 +19,7 @@ from hops.program.shape import Shape
 def build_network(known: Figures, shape: Shape, costs: CostModel) -> Network:
     """Links and routes of the ranks, for the messages of this run."""
     size = max(costs.message_bytes(stage, op) for stage in range(shape.num_stages) for op in (Op.F, Op.B))
-    network = network_between(known, known.spec.hardware.ranks(), size)
+    network = network_between(known, known.spec.ranks(), size)
     if known.profile is not None and shape.num_stages == shape.num_ranks > 1:
         network = _with_turn(network, shape.rank_of_stage[-1], shape.rank_of_stage[-2], known.profile.messages.turn_s)
     return network
@@ -27,7 +28,21 @@ def build_network(known: Figures, shape: Shape, costs: CostModel) -> Network:
 def network_between(known: Figures, placement: Sequence[str], size: int) -> Network:
     """Links and routes between devices of these ids, for messages of `size` bytes."""
     limited = _catalogued(known) if known.profile is None else _fitted(known, known.profile, size)
-    return limited.network(placement)
+    return _shared(known, limited).network(placement)
+
+
+def _shared(known: Figures, cluster: Cluster) -> Cluster:
+    """NICs as one member of a group sees them, where several members of a pipeline position send over one at once."""
+    sharers = nic_sharers(known.spec, known.cluster)
+    if not sharers:
+        return cluster
+    nics = {device.node: cluster.nic(device.id) for device in cluster.devices if device.node in sharers}
+    nodes = {node.name: node for node in cluster.nodes} | {
+        name: Node(name=name) for name in sharers if name not in {node.name for node in cluster.nodes}
+    }
+    for name, number in sharers.items():
+        nodes[name] = replace(nodes[name], nic=replace(nics[name], bandwidth=nics[name].bandwidth / number))
+    return replace(cluster, nodes=tuple(nodes.values()))
 
 
 def _catalogued(known: Figures) -> Cluster:

@@ -158,6 +158,10 @@ def _facts(known: Figures, shape: Shape, costs: CostModel) -> RunFacts:
         flop_per_microbatch=None
         if work is None
         else work.model.model_flop(sequence_length=work.batch.sequence_length, samples=work.batch.samples),
+        devices_per_rank=spec.parallel.copy_devices,
+        hardware_flop_per_microbatch=None
+        if costs.device_flop is None
+        else costs.device_flop * spec.parallel.copy_devices / shape.copies,
         peak_flop_per_s=tuple(rates.peak_flop_per_s for rates in known.rates),
         stage_memory=tuple(costs.memory(stage) for stage in range(shape.num_stages)),
         microbatch_work=_work(spec, costs),

@@ -100,6 +100,16 @@ class AnalyticCosts(CostModel):
     def num_stages(self) -> int:
         return len(self.works)
 
+    @property
+    def device_flop(self) -> float | None:
+        return float(
+            sum(
+                op.flop
+                for work in self.works
+                for op in (work.forward, work.recompute, work.input_backward, work.weight_backward)
+            )
+        )
+
     def seconds(self, stage: int, op: Op) -> float:
         return self._seconds[stage][op]
 

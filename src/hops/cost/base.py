@@ -61,6 +61,11 @@ class CostModel(ABC):
     @abstractmethod
     def memory(self, stage: int) -> StageMemory: ...
 
+    @property
+    def device_flop(self) -> float | None:
+        """FLOPs that one device of each stage runs for a microbatch, recompute included, in sum; None: not known."""
+        return None
+
     def step(self, iteration: int, seed: int) -> StepCosts:
         """What the end of this iteration costs."""
         return StepCosts()
@@ -91,6 +96,10 @@ class WrappedCosts(CostModel):
     @property
     def num_stages(self) -> int:
         return self.inner.num_stages
+
+    @property
+    def device_flop(self) -> float | None:
+        return self.inner.device_flop
 
     def seconds(self, stage: int, op: Op) -> float:
         return self.inner.seconds(stage, op)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hops.axes import Axis
 from hops.cost.group_times import collective_seconds
 from hops.hardware.span import ALONE, Span
-from hops.model.kernels import Collective
+from hops.model.kernels import Collective, GroupPart
 
 OVERLAP_SLOWDOWN = 0.15
 """What computing loses for each second that a collective runs beside it: copies take units and memory bandwidth. An
@@ -18,20 +18,21 @@ class Exchange:
     """The groups that a device is in; along axes that are not here it is alone.
 
     Attributes:
-        spans: by axis. The data axis' holds those that reduce gradients together: data x context.
+        spans: by axis and part of its group. The data axis' holds those that reduce gradients together: data x context.
         overlap_slowdown: seconds that computing loses for each second of a collective beside it.
     """
 
-    spans: tuple[tuple[Axis, Span], ...] = ()
+    spans: tuple[tuple[Axis, GroupPart, Span], ...] = ()
     overlap_slowdown: float = OVERLAP_SLOWDOWN
 
-    def span(self, axis: Axis) -> Span:
-        """The device's group along an axis."""
-        return next((span for each, span in self.spans if each is axis), ALONE)
+    def span(self, axis: Axis, part: GroupPart = "whole") -> Span:
+        """The device's group along an axis, or a part of it."""
+        return next((span for each, of, span in self.spans if each is axis and of == part), ALONE)
 
     def seconds(self, collective: Collective) -> float:
         """All calls of a collective, with nothing hidden."""
-        return collective.calls * collective_seconds(collective.kind, collective.bytes, self.span(collective.axis))
+        span = self.span(collective.axis, collective.part)
+        return collective.calls * collective_seconds(collective.kind, collective.bytes, span)
 
     def exposed(self, exchanged_s: float, computed_s: float) -> float:
         """What a collective adds beside computing that may hide it: its rest, and what computing loses meanwhile."""

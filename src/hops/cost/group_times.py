@@ -59,9 +59,13 @@ def wire_bytes(kind: CollectiveKind, num_bytes: float, members: int) -> float:
 
 
 def ring_bytes_per_s(span: Span) -> float:
-    """Bus bandwidth of rings: the port inside a domain, or between domains the NICs of all members there."""
+    """Bus bandwidth of rings: the port inside a domain, or between domains the NICs of all members there.
+
+    Of a group's members in a pod, `per_domain` send out of it, and all its NICs share what leads out.
+    """
     inside = span.port_bytes_per_s * span.inside.collective_share if span.inside else inf
-    return min(inside, _out(span) * span.per_domain)
+    blocked = max(1.0, span.oversubscription * span.per_domain / span.per_pod)
+    return min(inside, _out(span) * span.per_domain / blocked)
 
 
 def _out(span: Span) -> float:
@@ -115,9 +119,10 @@ def _all_to_all(num_bytes: float, span: Span) -> float:
     inside = each * (span.per_domain - 1)
     outside = each * (span.members - span.per_domain)
     port = ALL_TO_ALL_KEPT * span.port_bytes_per_s * span.inside.collective_share if span.inside else inf
+    out = max(outside / _out(span), each * (span.members - span.per_pod) * span.oversubscription / _out(span))
     slowest = span.outside or span.inside
     turns = ceil((span.members - 1) / PEERS_AT_ONCE)
-    return RING_BASE_S["simple"] + turns * _hop(slowest, 1.0) + max(inside / port, outside / _out(span))
+    return RING_BASE_S["simple"] + turns * _hop(slowest, 1.0) + max(inside / port, out)
 
 
 def _exchange(num_bytes: float, span: Span) -> float:

@@ -81,7 +81,7 @@ class StepModel:
 NO_STEPS = StepModel()
 
 
-def optimizer_seconds(parameters: int, *, layers: int, bytes_per_parameter: float, rates: DeviceRates) -> float:
+def optimizer_seconds(parameters: float, *, layers: int, bytes_per_parameter: float, rates: DeviceRates) -> float:
     """Optimizer step of a rank: launch + the longer of its bytes over its own memory bandwidth and their dispatch.
 
     `bytes_per_parameter` is Optimizer.step_bytes, divided by the replicas that share the states.
@@ -91,7 +91,7 @@ def optimizer_seconds(parameters: int, *, layers: int, bytes_per_parameter: floa
 
 
 def optimizer_steps(
-    parameters: Sequence[int], layers: Sequence[int], *, bytes_per_parameter: float, rates: Sequence[DeviceRates]
+    parameters: Sequence[float], layers: Sequence[int], *, bytes_per_parameter: float, rates: Sequence[DeviceRates]
 ) -> tuple[float, ...]:
     """The step of every rank, from its start to its end: all wait for the gradient norm of the slowest rank.
 

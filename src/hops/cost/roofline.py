@@ -8,7 +8,7 @@ from math import ceil, isfinite
 from hops.cost.efficiency import ROWS_OF_QUERIES, KernelFit, Product, attention_seconds, product_seconds
 from hops.cost.exchange import NO_EXCHANGE, Exchange
 from hops.errors import UsageError
-from hops.model.kernels import Collective, Gemm, Kernel, Pass
+from hops.model.kernels import WEIGHT_BACKWARD, Collective, Gemm, Kernel, Pass
 from hops.model.workload import StageWork
 
 GEMM_EFFICIENCY = 0.5
@@ -232,7 +232,7 @@ def kernel_seconds(kernel: Kernel, rates: DeviceRates, factor: float = 1.0) -> f
     return traffic_seconds(kernel, rates, factor)
 
 
-WEIGHT_BACKWARD, COMPUTING = "weight_backward", "computing"  # what collectives hide under: W's kernels; all
+COMPUTING = "computing"  # what a collective hides under that may hide under all kernels of its op
 
 
 def work_terms(

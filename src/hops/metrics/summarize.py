@@ -31,6 +31,7 @@ from hops.metrics.summary import (
     TimeSpread,
 )
 from hops.metrics.throughput import (
+    hfu,
     iteration_times_ns,
     mfu,
     microbatch_latencies_ns,
@@ -75,6 +76,7 @@ SECTIONS: Mapping[str, Callable[[PartsFound], Any]] = {  # of a Summary, by its 
     "throughput": lambda found: _throughput(found.run),
     "microbatch_latency": lambda found: _spread(microbatch_latencies_ns(found.run)),
     "mfu": lambda found: mfu(found.run),
+    "hfu": lambda found: hfu(found.run),
     "bubble": lambda found: BubbleWindows(
         pipeline=_bubble(found.bubbles.pipeline, found.run.num_iterations),
         iteration=_bubble(found.bubbles.iteration, found.run.num_iterations),

@@ -163,6 +163,7 @@ class Summary:
     throughput: Throughput
     microbatch_latency: TimeSpread | None
     mfu: float | None
+    hfu: float | None
     bubble: BubbleWindows
     phases: PhaseTimes
     exposed_communication: ExposedCommunication
@@ -188,7 +189,9 @@ class RunFacts:
         warmup_iterations: first iterations left out of every metric.
         samples_per_microbatch, tokens_per_microbatch: for throughput in samples and tokens; one pipeline replica.
         data_parallel: replicas of the pipeline; throughput counts all.
+        devices_per_rank: that a rank stands for in one replica; all compute at its rate.
         flop_per_microbatch: model FLOPs of forward and backward of one microbatch, for MFU.
+        hardware_flop_per_microbatch: FLOPs that the devices of a replica run for it, what is computed again included.
         peak_flop_per_s: per rank, the device's peak dense rate.
         stage_memory: per stage, for memory over time.
         memory_bytes: per rank, the device's capacity.
@@ -201,7 +204,9 @@ class RunFacts:
     samples_per_microbatch: int | None = None
     tokens_per_microbatch: int | None = None
     data_parallel: int = 1
+    devices_per_rank: int = 1
     flop_per_microbatch: float | None = None
+    hardware_flop_per_microbatch: float | None = None
     peak_flop_per_s: tuple[float, ...] = ()
     stage_memory: tuple[StageMemory, ...] = ()
     memory_bytes: tuple[int, ...] = ()

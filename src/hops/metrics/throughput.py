@@ -45,11 +45,23 @@ def mfu(run: Iterations) -> float | None:
     Model FLOPs are those of forward and backward without recomputation. None without `flop_per_microbatch` or
     `peak_flop_per_s`. Replicas have the same devices, so one of them tells.
     """
+    return _utilisation(run, run.facts.flop_per_microbatch)
+
+
+def hfu(run: Iterations) -> float | None:
+    """Hardware FLOPs utilisation: the same of all FLOPs that devices run, what is computed again included.
+
+    None without `hardware_flop_per_microbatch` or `peak_flop_per_s`.
+    """
+    return _utilisation(run, run.facts.hardware_flop_per_microbatch)
+
+
+def _utilisation(run: Iterations, flop_per_microbatch: float | None) -> float | None:
     facts = run.facts
-    if facts.flop_per_microbatch is None or not facts.peak_flop_per_s:
+    if flop_per_microbatch is None or not facts.peak_flop_per_s:
         return None
-    flop_per_s = facts.flop_per_microbatch * microbatches_per_s(run) * mean_work(run) / facts.data_parallel
-    return flop_per_s / sum(facts.peak_flop_per_s)
+    flop_per_s = flop_per_microbatch * microbatches_per_s(run) * mean_work(run) / facts.data_parallel
+    return flop_per_s / (sum(facts.peak_flop_per_s) * facts.devices_per_rank)
 
 
 def microbatch_latencies_ns(run: Iterations) -> NDArray[np.int64]:

@@ -10,8 +10,9 @@ from itertools import permutations
 import numpy as np
 
 from hops.arrays import FloatArray, IntArray
-from hops.build.costs import host_gap, reduction_nic, tied_reduction
+from hops.build.costs import host_gap
 from hops.build.figures import Figures
+from hops.build.reductions import reduction_nic, tied_reduction
 from hops.cost.collectives import reduced_bytes, reduction_seconds
 from hops.hardware.devices import Interconnect
 from hops.model.partition import Partition
@@ -87,6 +88,7 @@ class AfterPipeline:
             nothing = np.zeros(size + 1)
             return cls(gap_s=nothing, tied_s=np.zeros((size, size)), synchronized=False, reduction=None)
         reduction = None
+        assert section.gradient_reduction is not None, "loading a spec fills it in"
         if section.data_parallel > 1:
             reduction = GradientReduction(
                 algorithm=section.gradient_reduction,

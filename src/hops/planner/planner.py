@@ -101,6 +101,11 @@ class _Planner:
                 f"hops plan: got pipeline.pair_factor {self.opened.base.pipeline.pair_factor:g}, expected 1, as plans "
                 "reckon with F + B; remove it, and simulate the plans with it by hops run"
             )
+        if self.opened.base.parallel.states_axes:
+            raise UsageError(
+                "hops plan: got axes in parallel, expected a pipeline of single devices, which is all that plans "
+                "arrange; write copies that are elsewhere as optimizer.data_parallel"
+            )
         if self.opened.base.pipeline.microbatch_work is not None:
             raise UsageError(
                 "hops plan: got pipeline.microbatch_work, expected none, as plans reckon with microbatches that are "

@@ -144,7 +144,8 @@ def _headline(summary: Summary) -> Table:
             " per microbatch",
         )
     if summary.mfu is not None:
-        grid.add_row("MFU", percent(summary.mfu))
+        run = "" if summary.hfu in (None, summary.mfu) else f" (with what is computed again {percent(summary.hfu)})"
+        grid.add_row("MFU", f"{percent(summary.mfu)}{run}")
     grid.add_row("exposed", _exposed(summary))
     busiest = _busiest_link(summary)
     if busiest:

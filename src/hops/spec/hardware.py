@@ -117,6 +117,24 @@ class NodeEntry(Section):
     socket_bus: ConnectionField | None = Field(default=None, description="between its sockets; needed if several")
 
 
+class DomainsSection(Section):
+    """Hosts whose devices are joined by one fast network, such as 18 hosts of 4 devices (NVL72)."""
+
+    hosts: Count = Field(description="consecutive hosts of a domain")
+    interconnect: ConnectionField | None = Field(
+        default=None, description="between all devices of a domain; default: the catalog's peer interconnect"
+    )
+
+
+class FabricSection(Section):
+    """What lies between hosts: pods within which nothing blocks, and less bandwidth from one to another."""
+
+    pod: Count = Field(description="consecutive hosts of a pod")
+    oversubscription: Annotated[float, Field(strict=True, ge=1, le=1000)] = Field(
+        default=1.0, description="bandwidth of a pod's hosts over what leads out of it"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """One host of the cluster: its name, ids and types of its devices, and the entry it comes from."""
@@ -139,6 +157,8 @@ class HardwareSection(Section):
     )
     nodes: tuple[NodeEntry, ...] = Field(min_length=1, description="the hosts")
     interconnect: ConnectionField | None = Field(default=None, description="between nodes; default: their NICs")
+    domains: DomainsSection | None = Field(default=None, description="fast domains larger than a host; default: none")
+    fabric: FabricSection | None = Field(default=None, description="between hosts; default: it blocks nothing")
     links: tuple[LinkEntry, ...] = Field(default=(), description="connections that differ from the default")
     placement: tuple[Name, ...] | None = Field(default=None, description="device ids in rank order; default: as listed")
 
@@ -190,6 +210,7 @@ def check_hardware(hardware: HardwareSection, catalog: Catalog | None) -> Iterat
     yield from _placement(hardware)
     yield from _links(hardware)
     yield from _drawn(hardware)
+    yield from _domains(hardware)
     if catalog is not None:
         yield from _topologies(hardware, catalog)
 
@@ -251,6 +272,18 @@ def _links(hardware: HardwareSection) -> Iterator[Complaint]:
         stated |= pairs
 
 
+def _domains(hardware: HardwareSection) -> Iterator[Complaint]:
+    hosts = sum(node.count for node in hardware.nodes)
+    if hardware.domains is not None and hosts % hardware.domains.hosts:
+        what = f"got {hardware.domains.hosts}, expected a divisor of the {hosts} hosts; change it or hardware.nodes"
+        yield Complaint(path=("hardware", "domains", "hosts"), what=what)
+    if hardware.domains is not None:
+        yield from steady(hardware.domains.interconnect, ("hardware", "domains", "interconnect"))
+    if hardware.fabric is not None and hosts % hardware.fabric.pod:
+        what = f"got {hardware.fabric.pod}, expected a divisor of the {hosts} hosts; change it or hardware.nodes"
+        yield Complaint(path=("hardware", "fabric", "pod"), what=what)
+
+
 def _drawn(hardware: HardwareSection) -> Iterator[Complaint]:
     """Random latency and stalls belong to messages between nodes or over a stated link, not to a NIC or a bus."""
     for index, node in enumerate(hardware.nodes):
@@ -271,6 +304,8 @@ def _topologies(hardware: HardwareSection, catalog: Catalog) -> Iterator[Complai
     connections: list[tuple[Path, Connection | None, bool]] = [
         (("hardware", "interconnect"), hardware.interconnect, True)
     ]
+    if hardware.domains is not None:
+        connections.append((("hardware", "domains", "interconnect"), hardware.domains.interconnect, False))
     for index, node in enumerate(hardware.nodes):
         path = ("hardware", "nodes", index)
         connections += [((*path, "nic"), node.nic, True), ((*path, "interconnect"), node.interconnect, False)]

@@ -1,13 +1,18 @@
-"""The model of a spec: a transformer by name, by shape, or by name with some of the shape changed."""
+"""The model of a spec: a transformer by name, by a Hugging Face file, by shape, or with some of the shape changed."""
 
+import os
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from hops.decode.quantities import Count, Flag, Name, Section, Size, problem, short_for
+from hops.decode.quantities import Count, Flag, Index, Name, Section, Several, Size, problem, short_for
 from hops.errors import CatalogError, HopsError, UsageError
+from hops.model.hugging_face import read_hugging_face
+from hops.model.kinds import Experts, LatentAttention
 from hops.model.transformer import Transformer, get_model
+from hops.spec.context import InputFile
 
 SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name must state
 
@@ -20,14 +25,47 @@ def _known(name: str) -> str:
     return name
 
 
+class ExpertsChoice(Section):
+    """A mixture of experts in place of the MLP."""
+
+    count: Count = Field(description="routed experts of a layer")
+    top_k: Count = Field(description="experts that a token goes through")
+    hidden: Count = Field(description="width inside one expert")
+    shared_hidden: Index = Field(default=0, description="width of an MLP that all tokens go through besides; 0: none")
+    shared_gate: Flag = Field(default=False, description="whether that MLP's result is scaled by a gate")
+    router_bias: Flag = Field(default=False, description="whether the router adds a number per expert")
+    dense_layers: tuple[Index, ...] = Field(default=(), description="layers, from 0, that have an MLP instead")
+
+    def build(self) -> Experts:
+        """Raises UsageError for numbers that contradict each other."""
+        return Experts(**self.model_dump())
+
+
+class LatentChoice(Section):
+    """Attention whose queries, keys and values are made from narrow latents (MLA)."""
+
+    query_rank: Index = Field(default=0, description="width of the latent of queries; 0: queries have none")
+    kv_rank: Count = Field(description="width of the latent of keys and values")
+    nope_dim: Count = Field(description="width of a head's query and key without positions")
+    rope_dim: Count = Field(description="width of their part with rotary positions")
+    value_dim: Count = Field(description="width of a head's value")
+
+    def build(self) -> LatentAttention:
+        """The same in the words of the model."""
+        return LatentAttention(**self.model_dump())
+
+
 class ModelChoice(Section):
-    """A transformer: by name, by shape, or by name with some of the shape changed."""
+    """A transformer: by name, by a Hugging Face file, by shape, or with some of the shape changed."""
 
     name: Annotated[Name, AfterValidator(_known)] | None = Field(
         default=None,
         description="a known model (`hops list models`); without it, state layers, hidden, heads and vocab",
     )
-    layers: Count | None = Field(default=None, description="transformer layers")
+    hf: InputFile | None = Field(
+        default=None, description="the config.json of a Hugging Face model, beside the spec, instead of a name"
+    )
+    layers: Count | None = Field(default=None, description="transformer layers, MTP heads included")
     hidden: Count | None = Field(default=None, description="width of the residual stream")
     heads: Count | None = Field(default=None, description="attention heads")
     vocab: Size | None = Field(default=None, description="rows of the embedding table, padding included")
@@ -38,17 +76,34 @@ class ModelChoice(Section):
         default=None, description="longest sequence; default: the sequence_length, or 1024"
     )
     gated: Flag | None = Field(default=None, description="gated MLP (SwiGLU, three matrices); default: false")
-    positions: Literal["learned", "rotary"] | None = Field(default=None, description="default: learned")
+    positions: Literal["learned", "rotary", "alibi"] | None = Field(default=None, description="default: learned")
     norm: Literal["layer", "rms"] | None = Field(default=None, description="default: layer")
     biases: Flag | None = Field(default=None, description="whether linear layers have biases; default: true")
     tied: Flag | None = Field(default=None, description="whether the head shares the embedding table; default: true")
+    qkv_biases: Flag | None = Field(
+        default=None, description="whether queries, keys and values have biases where others have none; default: false"
+    )
+    head_norms: Flag | None = Field(
+        default=None, description="whether queries and keys are normed, head by head; default: false"
+    )
+    windows: Several[Index] | None = Field(
+        default=None,
+        description="tokens that attention sees, layer by layer, again from the first at the end; 0: all; default: [0]",
+    )
+    latent: LatentChoice | None = Field(default=None, description="attention with latents (MLA)")
+    experts: ExpertsChoice | None = Field(default=None, description="experts in place of the MLP")
+    mtp_layers: Index | None = Field(
+        default=None, description="how many of the layers, at the end, predict one token more each; default: 0"
+    )
 
     @model_validator(mode="after")
     def _has_a_shape(self) -> "ModelChoice":
         missing = [key for key in SHAPE if getattr(self, key) is None]
-        if self.name is None and missing:
+        if self.name is not None and self.hf is not None:
+            raise problem("got both name and hf, expected one of them", "remove one")
+        if self.name is None and self.hf is None and missing:
             fix = "add name: gpt2-medium, for example" if len(missing) == len(SHAPE) else f"add {', '.join(missing)}"
-            raise problem(f"no name and no {', '.join(missing)}, expected a name or a shape", fix)
+            raise problem(f"no name and no {', '.join(missing)}, expected a name, hf, or a shape", fix)
         try:
             self.transformer()
         except HopsError as error:
@@ -63,10 +118,45 @@ class ModelChoice(Section):
 
         Raises HopsError if the sizes contradict each other.
         """
-        stated = {key: value for key, value in self.model_dump(exclude={"name"}).items() if value is not None}
-        base = get_model(self.name) if self.name is not None else _plain(stated, sequence_length or 1024)
+        plain = self.model_dump(exclude={"name", "hf", "latent", "experts"})
+        stated = {key: value for key, value in plain.items() if value is not None}
+        base = self._base(stated, sequence_length or 1024)
+        if self.latent is not None:
+            stated["latent"] = self.latent.build()
+        if self.experts is not None:
+            stated["experts"] = self.experts.build()
         follows = _following(base, {**asdict(base), **stated})
         return replace(base, **{**follows, **stated})
+
+    def _base(self, stated: dict[str, Any], max_positions: int) -> Transformer:
+        if self.hf is not None:
+            return _of_file(self.hf, _edition(self.hf))
+        return get_model(self.name) if self.name is not None else _plain(stated, max_positions)
+
+
+def filled_shape(transformer: Transformer) -> dict[str, Any]:
+    """Every key of a shape, as a spec with all defaults visible has them."""
+    keys = [key for key in ModelChoice.model_fields if key not in {"name", "hf", "latent", "experts"}]
+    latent, experts = transformer.latent, transformer.experts
+    return {
+        **{key: getattr(transformer, key) for key in keys},
+        "latent": None if latent is None else LatentChoice(**asdict(latent)),
+        "experts": None if experts is None else ExpertsChoice(**asdict(experts)),
+    }
+
+
+def _edition(path: str) -> tuple[int, int]:
+    """What changes when a file is written anew."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 (its time and size only)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=64)  # a spec is validated, resolved and built; the file is read once
+def _of_file(path: str, _edition: tuple[int, int]) -> Transformer:
+    return read_hugging_face(path).transformer
 
 
 def _plain(stated: dict[str, Any], max_positions: int) -> Transformer:

@@ -12,6 +12,7 @@ from hops.hardware.mesh import ORDER, Mesh, check_order
 from hops.model.shards import ContextKind, Shards
 
 Shard = Literal["none", "optimizer", "gradients", "parameters"]
+SHARDS: tuple[Shard, ...] = ("none", "optimizer", "gradients", "parameters")
 Overlap = Literal["gradients", "parameters", "tensor", "expert"]
 
 
@@ -37,6 +38,9 @@ class ParallelSection(Section):
     context_kind: ContextKind = Field(
         default="ring", description="how attention sees the other parts; all_to_all: by heads meanwhile (Ulysses)"
     )
+    context_inner: Count = Field(
+        default=1, description="hierarchical: neighbours that exchange heads; a ring joins such groups"
+    )
     expert: Count = Field(default=1, description="groups of devices that hold different experts")
     expert_tensor: Count | None = Field(default=None, description="parts of one expert's width; default: tensor")
     data: Count | None = Field(default=None, description="copies; default: optimizer.data_parallel")
@@ -53,9 +57,15 @@ class ParallelSection(Section):
     order: Annotated[Name, AfterValidator(_order)] = Field(
         default=ORDER, description="how ranks are numbered: the fastest axis first, as in Megatron-LM"
     )
-    overlap: tuple[Overlap, ...] = Field(
-        default=(), description="collectives under which computing goes on; those of the rest are waited for"
+    overlap: tuple[Overlap, ...] | None = Field(
+        default=None,
+        description="collectives beside which computing goes on; default: gradients and parameters where shard says so",
     )
+
+    @property
+    def states_axes(self) -> bool:
+        """Whether it says more than how copies that are elsewhere share what they hold."""
+        return self.data is not None or self.pipeline is not None or self.copy_devices > 1 or self.expert > 1
 
     @property
     def copy_devices(self) -> int:
@@ -66,6 +76,19 @@ class ParallelSection(Section):
     def expert_parts(self) -> int:
         """Parts of one expert's width: as many as of everything else, unless stated."""
         return self.tensor if self.expert_tensor is None else self.expert_tensor
+
+    @property
+    def overlapped(self) -> frozenset[Overlap]:
+        """What goes on beside computing: what FSDP prefetches and reduces as it goes, unless stated."""
+        if self.overlap is None:
+            return frozenset({"gradients", "parameters"} if self.shard in ("gradients", "parameters") else ())
+        return frozenset(self.overlap)
+
+    def zero(self, *, distributed: bool) -> int:
+        """The stage of ZeRO, 0 to 3."""
+        if self.shard is None:
+            return int(distributed)
+        return SHARDS.index(self.shard)
 
     def pipeline_ranks(self, devices: int) -> int:
         """Ranks of a pipeline, if so many devices are listed; at least 1.
@@ -87,15 +110,16 @@ class ParallelSection(Section):
             order=self.order,
         )
 
-    def shards(self) -> Shards:
-        """In how many parts a stage's work is divided."""
+    def shards(self, *, experts: bool = True) -> Shards:
+        """In how many parts a stage's work is divided, of a model with or without experts."""
         return Shards(
             tensor=self.tensor,
             sequence=self.sequence,
             context=self.context,
             context_kind=self.context_kind,
+            context_inner=self.context_inner,
             expert=self.expert,
-            expert_tensor=self.expert_parts,
+            expert_tensor=self.expert_parts if experts or self.expert_tensor else 1,
         )
 
 
@@ -123,6 +147,10 @@ def check_parallel(
     if parallel.sequence and parallel.tensor == 1:
         what = "got true with tensor 1, expected tensor parallelism, whose devices share the tokens; raise tensor"
         yield Complaint(path=("parallel", "sequence"), what=what)
+    try:
+        parallel.shards()
+    except UsageError as error:
+        yield Complaint(path=("parallel", "context_inner"), what=str(error))
     if devices is not None:
         yield from _product(parallel, devices, copies)
     try:

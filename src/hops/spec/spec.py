@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -16,11 +16,12 @@ from hops.schedules.base import SCHEDULERS
 from hops.spec.distributions import Time
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import ConnectionField, HardwareSection
+from hops.spec.model import filled_shape
 from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
 Kind = Literal["adam", "sgd_momentum", "sgd"]
-Reduction = Literal["ring", "tree", "none"]
+Reduction = Literal["auto", "ring", "tree", "none"]
 
 
 class OptimizerSection(Section):
@@ -42,7 +43,11 @@ class OptimizerSection(Section):
         description="first and last stage share the embedding and reduce its gradients; default: the model's",
     )
     data_parallel: Count = Field(default=1, description="copies of the pipeline; as parallel.data")
-    gradient_reduction: Reduction = Field(default="ring", description="algorithm of the data-parallel reduction")
+    gradient_reduction: Reduction | None = Field(
+        default=None,
+        description="algorithm of the data-parallel reduction; auto: NCCL's choice, at measured rates; default: auto "
+        "where parallel states axes, else ring",
+    )
     reduction_interconnect: ConnectionField | None = Field(
         default=None, description="between the copies; default: as between nodes"
     )
@@ -186,7 +191,7 @@ def _pipeline(pipeline: PipelineSection) -> PipelineSection:
     if pipeline.model is None:
         return pipeline
     transformer = pipeline.model.transformer(pipeline.sequence_length)
-    shape = _filled(pipeline.model, **asdict(transformer))
+    shape = _filled(pipeline.model, **filled_shape(transformer))
     length = transformer.max_positions if pipeline.sequence_length is None else pipeline.sequence_length
     return _filled(pipeline, model=shape, sequence_length=length)
 
@@ -197,6 +202,8 @@ def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection, parallel:
         changes["data_parallel"] = parallel.data
     if parallel.shard is not None:
         changes["distributed"] = parallel.shard != "none"
+    if optimizer.gradient_reduction is None:
+        changes["gradient_reduction"] = "auto" if parallel.states_axes else "ring"
     if optimizer.state_bytes is None:
         named = model.Optimizer.named(optimizer.kind, element_bytes=ELEMENT_BYTES[pipeline.precision])
         changes["state_bytes"] = named.state_bytes
