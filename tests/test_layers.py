@@ -17,7 +17,7 @@ LAYERS = [
     "spec",
     "build",
     "planner fleet diagnose calibrate importers exporters tracing",
-    "rehearse",
+    "rehearse published",
     "report viz research testing",
     "cli",
 ]
