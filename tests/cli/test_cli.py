@@ -191,6 +191,24 @@ def test_schedule_show_says_what_is_wrong_with_parameters(hops, arguments, messa
     assert err.startswith(message)
 
 
+def test_compare_takes_all_schedules_that_fit_and_says_why_others_do_not(hops):
+    out = hops("compare", "spec.yaml", "-s", "all", "--json", "--set", "pipeline.microbatches=5")[1]
+    found = json.loads(out)
+    assert {"1f1b", "zb_v", "hops_hetero", "looped_bfs"} <= set(found["runs"])
+    assert set(found["runs"]).isdisjoint(found["refused"])
+    assert found["refused"]["chimera"].startswith("chimera: microbatches must be an even number")
+    assert found["refused"]["program"].startswith("program: it needs a file")
+
+
+def test_the_list_of_schedules_has_figures_for_the_numbers_asked_for(hops):
+    rows = {row["name"]: row for row in json.loads(hops("list", "schedules", "-p", "2", "-m", "6", "--json")[1])}
+    assert rows["1f1b"]["bubble_fraction"] == pytest.approx(3 / 21)
+    assert rows["dualpipe"]["copies"] == 2
+    out = hops("list", "schedules", "-p", "2", "-m", "6")[1]
+    assert "Needs: p and m even, m at least 2 p." in " ".join(out.split())
+    assert "2 ranks, 6 microbatches" in out
+
+
 @pytest.mark.parametrize("what", ["devices", "links", "models", "schedules"])
 def test_lists_fit_80_columns_without_cutting_names(hops, monkeypatch, what):
     monkeypatch.setenv("COLUMNS", "80")
@@ -375,7 +393,7 @@ def test_import_megatron_takes_flags_and_writes_a_spec(hops, tmp_path):
         ("schedule", "show", "nonsense"),
         ("schedule", "show", "1f1b", "--set", "chunks=2"),
         ("schedule", "show", "1f1b", "--set", "chunks"),
-        ("schedule", "show", "interleaved_1f1b", "-p", "4", "-m", "6"),
+        ("schedule", "show", "interleaved_1f1b", "-p", "4", "-m", "9"),
         ("schedule", "check", "missing.txt"),
         ("schedule", "check", "spec.yaml"),
         ("init", "spec.yaml/spec.yaml"),

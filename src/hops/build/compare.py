@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hops.build.run import SimulatedRun, simulate, summarize
-from hops.errors import DoesNotFitError, SpecError, UsageError
+from hops.errors import DoesNotFitError, ProgramError, SpecError, StalledError, UsageError
 from hops.metrics.summary import Summary
 from hops.schedules.base import SCHEDULERS
 from hops.spec.spec import Spec
+
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +27,17 @@ class Compared:
 def compare(spec: Spec, schedules: Sequence[str]) -> Compared:
     """Simulate a spec under several schedules, each with its own parameters' defaults.
 
-    Raises UsageError for an unknown schedule, which is a slip of the pen and not one that cannot run here;
-    DoesNotFitError if none can run.
+    ALL alone stands for every schedule. Raises UsageError for an unknown schedule, which is a slip of the pen and not
+    one that cannot run here; DoesNotFitError if none can run.
     """
-    for name in schedules:
+    names = sorted(SCHEDULERS.names()) if list(schedules) == [ALL] else schedules
+    for name in names:
         SCHEDULERS.get(name)
     runs, refused = {}, {}
-    for name in schedules:
+    for name in names:
         try:
             runs[name] = simulate(spec.with_({"pipeline.schedule": name}))
-        except (DoesNotFitError, SpecError, UsageError) as error:
+        except (DoesNotFitError, ProgramError, SpecError, StalledError, UsageError) as error:
             refused[name] = str(error).removeprefix("pipeline.schedule: ")
     if not runs:
         why = "\n".join(f"{name}: {why}" for name, why in refused.items())

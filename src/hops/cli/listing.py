@@ -78,27 +78,31 @@ def models(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def schedules(*, as_json: JsonOption = False) -> None:
-    """Schedules by name, with their own parameters."""
-    from inspect import getdoc
+def schedules(
+    ranks: Annotated[int, typer.Option("--ranks", "-p", min=1, max=64, help="Ranks of the example.")] = 4,
+    microbatches: Annotated[
+        int, typer.Option("--microbatches", "-m", min=1, max=1024, help="Microbatches of the example.")
+    ] = 8,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Schedules by name: what they come to on a small pipeline, what they need, their own parameters.
 
-    from hops.schedules.base import SCHEDULERS
-    from hops.spec.schedule import ScheduleChoice
+    The example has equal stages with F = I = W and no messages; W keeps half of an activation. `in flight` is the most
+    that a rank holds, in activations of one microbatch; `latencies` are the messages on the critical path: by how many
+    latencies the pipeline gets longer.
+    """
+    from hops.report.schedules import schedule_rows, schedule_table
 
-    columns: Columns = {
-        "schedule": lambda row: row["name"],
-        "parameters": lambda row: "\n".join(f"{key}: {_yaml(each)}" for key, each in row["parameters"].items()) or "-",
-        "what": lambda row: row["what"],
-    }
-    rows = [
-        {
-            "name": name,
-            "parameters": ScheduleChoice(name=name).defaults(),
-            "what": " ".join((getdoc(SCHEDULERS.get(name)) or "").partition("\n\n")[0].split()),
-        }
-        for name in sorted(SCHEDULERS.names())
-    ]
-    _print(rows, columns, as_json=as_json)
+    rows = schedule_rows(ranks, microbatches)
+    if as_json:
+        from hops.cli.console import show_json
+
+        show_json(rows)
+    else:
+        from hops.cli.console import show
+
+        show(schedule_table(rows, ranks, microbatches))
 
 
 @app.command()
@@ -122,11 +126,6 @@ def _dense_tflops(row: Row) -> str:
         if row[f"{number_format}_flop_per_s"]:
             return f"{label}{row[f'{number_format}_flop_per_s'] / 1e12:,.0f}"
     return "-"
-
-
-def _yaml(value: object) -> str:
-    """A default as one writes it into a spec."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:

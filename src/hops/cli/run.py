@@ -180,7 +180,10 @@ def _finish(job: Callable[[], None], writer: int) -> None:
 def compare(
     spec: SpecArgument,
     schedules: Annotated[
-        str, typer.Option("--schedules", "-s", metavar="A,B,C", help="Schedules to compare; see `hops list schedules`.")
+        str,
+        typer.Option(
+            "--schedules", "-s", metavar="A,B,C", help="Schedules to compare, or all; see `hops list schedules`."
+        ),
     ] = "gpipe,1f1b,zb_h1,zero_bubble",
     overrides: SetOption = None,
     picture: Annotated[
@@ -213,6 +216,9 @@ def compare(
     if as_json:
         show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": found.refused})
     elif not quiet:
-        show(render_comparison(summaries), *(f"{name} cannot run: {why}" for name, why in found.refused.items()))
+        show(
+            render_comparison(summaries),
+            *(f"{name} cannot run: {why.removeprefix(name + ': ')}" for name, why in found.refused.items()),
+        )
         if picture is not None:
             show(f"wrote {picture}")

@@ -68,7 +68,7 @@ SECTIONS: Mapping[str, Callable[[PartsFound], Any]] = {  # of a Summary, by its 
     "schedule": lambda found: found.meta.schedule,
     "num_ranks": lambda found: found.meta.num_ranks,
     "num_stages": lambda found: found.meta.num_stages,
-    "num_microbatches": lambda found: found.meta.num_microbatches,
+    "num_microbatches": lambda found: found.meta.shape.whole_microbatches,
     "data_parallel": lambda found: found.facts.data_parallel,
     "iterations": lambda found: found.run.num_iterations,
     "warmup_iterations": lambda found: found.facts.warmup_iterations,

@@ -78,7 +78,9 @@ pipeline:
   partition: balanced       # layers per stage: even, balanced by cost on the devices, or a list such as [10, 10, 6, 6]
   precision: bf16           # bf16, fp16 or fp32
   recompute: none           # none, selective or full
-  p2p: overlapped           # overlapped, blocking, or blocking_fused as Megatron-LM does it
+  p2p: overlapped           # or posted (PyTorch), blocking_fused (Megatron-LM without overlap), blocking
+  # host_per_action: 20 us                                   # the host's time between two actions of a rank
+  # microbatch_work: {distribution: lognormal, mean: 1, std: 0.3}   # or a list, one factor per microbatch
   # jitter: {distribution: lognormal, mean: 1, std: 0.03}    # noise on the time of every action
 
   # Known times instead of a model: one value for all stages, or a list with one per stage.

@@ -58,7 +58,7 @@ class TraceMeta:
         schedule: name of what decided the order ("" if unknown).
         num_microbatches: per iteration.
         rank_of_stage: rank that runs stage s; its length is the number of stages.
-        copies: of the model, as in `Shape`.
+        copies, slices: as in `Shape`; of slices, `num_microbatches` counts these.
         devices: name of the device under each rank, length = ranks.
         hosts: name of the host of each rank's device, length = ranks.
         links: the links that messages cross.
@@ -74,11 +74,17 @@ class TraceMeta:
     links: tuple[LinkMeta, ...] = ()
     routes: Mapping[tuple[int, int], tuple[int, ...]]
     copies: int = 1
+    slices: int = 1
 
     @property
     def shape(self) -> Shape:
         """What was arranged."""
-        return Shape(num_microbatches=self.num_microbatches, rank_of_stage=self.rank_of_stage, copies=self.copies)
+        return Shape(
+            num_microbatches=self.num_microbatches,
+            rank_of_stage=self.rank_of_stage,
+            copies=self.copies,
+            slices=self.slices,
+        )
 
     @property
     def num_ranks(self) -> int:
