@@ -8,6 +8,7 @@ from hops.cli import (
     bench,
     calibrate,
     diagnose,
+    explain,
     export,
     goodput,
     importing,
@@ -56,6 +57,8 @@ app.command("run")(run.run)
 app.command("compare")(run.compare)
 app.command("report")(report.report)
 app.command("view")(report.view)
+app.command("explain")(explain.explain)
+app.command("fit")(explain.fit)
 app.command("plan")(plan.plan)
 app.command("goodput")(goodput.goodput)
 app.command("whatif")(diagnose.whatif)
