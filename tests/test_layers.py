@@ -17,7 +17,8 @@ LAYERS = [
     "spec",
     "build",
     "planner fleet diagnose calibrate importers exporters tracing",
-    "rehearse",
+    "rehearse published",
+    "published",
     "report viz research testing",
     "cli",
 ]

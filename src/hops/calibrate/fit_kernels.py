@@ -70,7 +70,7 @@ def fit_kernels(
                 )
                 for row in rows
             ]
-            return np.log(np.array(predicted) / np.array([row.seconds for row in rows]))
+            return np.asarray(np.log(np.array(predicted) / np.array([row.seconds for row in rows])))
 
         return residuals
 
@@ -90,7 +90,7 @@ def fit_kernels(
                 )
                 for row in rows
             ]
-            return np.log(np.array(predicted) * np.array([row.visible_share for row in rows]))
+            return np.asarray(np.log(np.array(predicted) * np.array([row.visible_share for row in rows])))
 
         return residuals
 

@@ -13,9 +13,16 @@ SHIPPED_DEFAULT = "megatron-aws"
 
 def calibrate(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUNS...", help="Run folders, or folders of them; plain 1F1B with traces.")
+        list[Path],
+        typer.Argument(
+            metavar="RUNS...",
+            help="Run folders, or folders of them; plain 1F1B with traces. Or KERNELS.jsonl ROWS.jsonl, public tables.",
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The profile to write (YAML).")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The profile to write (YAML); of public tables, a folder."),
+    ],
     warmup: Annotated[int, typer.Option(min=0, help="Leading iterations of traces to leave out.")] = 0,
     *,
     quiet: QuietOption = False,
@@ -24,6 +31,9 @@ def calibrate(
 
     The same runs give the same profile. Needs scipy: pip install 'hops-sim[calibrate]'.
     """
+    if all(path.suffix == ".jsonl" for path in runs):
+        _learn(runs, output, quiet=quiet)
+        return
     from hops.calibrate.calibrate import calibrate as fit
     from hops.calibrate.observations import observe
     from hops.calibrate.validate import run_folders
@@ -38,6 +48,21 @@ def calibrate(
     write_profile(profile, output)
     if not quiet:
         show(render_profile(profile), f"wrote {output}; a spec uses it by hardware.profile, hops validate by --profile")
+
+
+def _learn(tables: list[Path], folder: Path, *, quiet: bool) -> None:
+    """Profiles of frameworks from measured kernels and whole jobs of public tables."""
+    from hops.cli.console import show
+    from hops.published.learn import learn
+
+    if len(tables) != 2:
+        got = ", ".join(map(str, tables))
+        raise UsageError(f"got {got}, expected two files of public tables: hops calibrate KERNELS.jsonl ROWS.jsonl")
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in learn(*tables, folder):
+        if not quiet:
+            errors = f"{each.fitted_pct:.1f} % on {each.jobs} jobs, {each.left_out_pct:.1f} % on those left out"
+            show(f"wrote {folder / f'published-{each.name}.yaml'}: step times {errors}")
 
 
 PUBLISHED = "published"  # instead of a folder of runs

@@ -151,7 +151,7 @@ def _difference(one: PublishedRow, other: PublishedRow) -> str | None:
 
 def _measured(key: str) -> bool:
     """Whether an option is a figure of the run and no choice."""
-    return key.startswith(("mem", "peak", "real", "simumax")) or key in ("steps",)
+    return key.startswith(("mem", "peak", "real", "simumax")) or key == "steps"
 
 
 def _pair(choice: str, one: RowResult, other: RowResult) -> PairResult | None:

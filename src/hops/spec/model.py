@@ -11,7 +11,8 @@ from hops.decode.quantities import Count, Flag, Index, Name, Section, Several, S
 from hops.errors import CatalogError, HopsError, UsageError
 from hops.model.hugging_face import read_hugging_face
 from hops.model.kinds import Experts, LatentAttention
-from hops.model.transformer import Transformer, get_model
+from hops.model.models import find_model
+from hops.model.transformer import Transformer
 from hops.spec.context import InputFile
 
 SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name must state
@@ -19,7 +20,7 @@ SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name mu
 
 def _known(name: str) -> str:
     try:
-        get_model(name)
+        find_model(name)
     except CatalogError as error:
         raise problem(str(error)) from None
     return name
@@ -86,6 +87,9 @@ class ModelChoice(Section):
     head_norms: Flag | None = Field(
         default=None, description="whether queries and keys are normed, head by head; default: false"
     )
+    norms: Count | None = Field(default=None, description="norms of a layer; default: 2")
+    embedding_norm: Flag | None = Field(default=None, description="whether the embedding is normed; default: false")
+    sinks: Flag | None = Field(default=None, description="whether softmax has a learned logit per head; default: false")
     windows: Several[Index] | None = Field(
         default=None,
         description="tokens that attention sees, layer by layer, again from the first at the end; 0: all; default: [0]",
@@ -131,11 +135,11 @@ class ModelChoice(Section):
     def _base(self, stated: dict[str, Any], max_positions: int) -> Transformer:
         if self.hf is not None:
             return _of_file(self.hf, _edition(self.hf))
-        return get_model(self.name) if self.name is not None else _plain(stated, max_positions)
+        return find_model(self.name) if self.name is not None else _plain(stated, max_positions)
 
 
-def filled_shape(transformer: Transformer) -> dict[str, Any]:
-    """Every key of a shape, as a spec with all defaults visible has them."""
+def as_fields(transformer: Transformer) -> dict[str, Any]:
+    """All fields of a model, as the section has them."""
     keys = [key for key in ModelChoice.model_fields if key not in {"name", "hf", "latent", "experts"}]
     latent, experts = transformer.latent, transformer.experts
     return {
