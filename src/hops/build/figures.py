@@ -129,8 +129,6 @@ def workload(spec: Spec) -> Workload:
         expert_capacity=pipeline.expert_capacity,
         expert_imbalance=pipeline.expert_imbalance,
         dropout=pipeline.dropout,
-        expert_capacity=pipeline.expert_capacity,
-        expert_imbalance=pipeline.expert_imbalance,
         fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
         tensor_overlap="tensor" in spec.parallel.overlapped,
         shared_expert_overlap="expert" in spec.parallel.overlapped,

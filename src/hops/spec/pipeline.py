@@ -156,13 +156,6 @@ class PipelineSection(Section):
     pair_factor: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=1.0, description="time of a pair F&B that runs as one (dualpipe_v) over F + B: what overlapping saves"
     )
-    expert_capacity: Annotated[float, Field(strict=True, gt=0, le=1000)] | None = Field(
-        default=None,
-        description="rows of an expert over its fair share, to which it is padded or cut; default: as many as come",
-    )
-    expert_imbalance: Annotated[float, Field(strict=True, ge=1, le=1000)] = Field(
-        default=1.0, description="rows of the fullest device's experts over its fair share, where nothing is cut"
-    )
     p2p: PeerToPeer = Field(
         default="overlapped",
         description="when messages start and whom they keep busy: overlapped at once, nobody; posted once sent and "
