@@ -104,6 +104,8 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "pipeline.model.sinks": (MODEL, [], ["pipeline.model.sinks=true"]),
     "pipeline.model.windows": (LONG, [], ["pipeline.model.windows=[64, 0]"]),
     "pipeline.model.mtp_layers": (MODEL, [], ["pipeline.model.mtp_layers=1"]),
+    "pipeline.expert_capacity": (MODEL, [EXPERTS], [EXPERTS, "pipeline.expert_capacity=1.5"]),
+    "pipeline.expert_imbalance": (MODEL, [EXPERTS], [EXPERTS, "pipeline.expert_imbalance=1.5"]),
     "pipeline.model.experts.count": inside(EXPERTS, "count", 128),
     "pipeline.model.experts.top_k": inside(EXPERTS, "top_k", 8),
     "pipeline.model.experts.hidden": inside(EXPERTS, "hidden", 512),
