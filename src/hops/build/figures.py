@@ -13,7 +13,14 @@ from hops.cost.profile import HardwareProfile
 from hops.cost.roofline import DeviceRates
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, DeviceKind, Interconnect, Topology
-from hops.model.implementation import HostOperations, Implementation, Microbatch, Optimizer, host_operations
+from hops.model.implementation import (
+    HostOperations,
+    Implementation,
+    Microbatch,
+    Optimizer,
+    Quantization,
+    host_operations,
+)
 from hops.model.shards import StateShards
 from hops.model.transient import NO_TRANSIENTS
 from hops.model.workload import Workload
@@ -65,16 +72,27 @@ def resolve(spec: Spec) -> Figures:
         spec=spec,
         cluster=cluster,
         devices=standing_devices(spec, cluster),
-        exchanges=exchanges(spec, cluster, nic),
+        exchanges=_as_fitted(exchanges(spec, cluster, nic), read),
         profile=profile,
         kernels=read if isinstance(read, KernelProfile) else None,
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
         reduction_nic=nic,
         work=work,
-        operations=None if work is None else host_operations(work.how, fused_optimizer=spec.optimizer.fused),
+        operations=None
+        if work is None
+        else host_operations(work.how, fused_optimizer=spec.optimizer.fused, experts=work.model.experts is not None),
         rates=(),
     )
     return known if work is None else replace(known, rates=_with_exchanges(rates_of(known, known.devices), known))
+
+
+def _as_fitted(found: tuple[Exchange, ...], profile: HardwareProfile | KernelProfile | None) -> tuple[Exchange, ...]:
+    """The exchanges with the factors of a kernel profile; those alike share one object."""
+    if not isinstance(profile, KernelProfile) or not profile.collectives:
+        return found
+    factors = tuple(profile.collectives.items())
+    alike = {id(each): replace(each, factors=factors) for each in found}
+    return tuple(alike[id(each)] for each in found)
 
 
 def _with_exchanges(rates: tuple[DeviceRates, ...], known: Figures) -> tuple[DeviceRates, ...]:
@@ -104,6 +122,12 @@ def workload(spec: Spec) -> Workload:
         attention=pipeline.attention,
         cross_entropy=pipeline.cross_entropy,
         recompute=pipeline.recompute,
+        recompute_modules=pipeline.recompute_modules,
+        recompute_layers=pipeline.recompute_layers,
+        recompute_unit=pipeline.recompute_unit,
+        quantization=None if pipeline.quantization is None else Quantization(**pipeline.quantization.model_dump()),
+        expert_capacity=pipeline.expert_capacity,
+        expert_imbalance=pipeline.expert_imbalance,
         dropout=pipeline.dropout,
         fused_gradient_accumulation=pipeline.fused_gradient_accumulation,
         tensor_overlap="tensor" in spec.parallel.overlapped,
@@ -116,7 +140,9 @@ def workload(spec: Spec) -> Workload:
         optimizer=_optimizer(spec, how),
         shards=spec.parallel.shards(experts=model.experts is not None),
         states=_state_shards(spec),
-        transients=profile.transients if isinstance(profile, KernelProfile) else NO_TRANSIENTS,
+        transients=NO_TRANSIENTS
+        if not isinstance(profile, KernelProfile)
+        else profile.transients_on(load_catalog(spec).device(spec.hardware.nodes[0].devices[0].type).name),
     )
 
 

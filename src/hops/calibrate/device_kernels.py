@@ -58,7 +58,9 @@ def device_kernels(
 
     A device that borrows another's shapes keeps the ratio of its own best product to the other's.
     """
-    catalog, fits, errors = Catalog.load(), {}, []
+    catalog = Catalog.load()
+    fits: dict[str, KernelFit] = {}
+    errors: list[KernelErrors] = []
     owners = {"A100-PCIe-80GB": "a100-pcie-80", "B200": "b200-sxm"}
     for gpu, name in owners.items():
         if not any(each.gpu == gpu for each in kernels):

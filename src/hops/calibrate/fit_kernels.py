@@ -7,8 +7,8 @@ import numpy as np
 
 from hops.calibrate.kernel_rows import (
     MeasuredAttention,
-    MeasuredBackward,
-    MeasuredForward,
+    MeasuredAttentionBackward,
+    MeasuredAttentionForward,
     MeasuredGroup,
     MeasuredKernel,
     MeasuredProduct,
@@ -70,14 +70,14 @@ def fit_kernels(
                 )
                 for row in rows
             ]
-            return np.log(np.array(predicted) / np.array([row.seconds for row in rows]))
+            return np.asarray(np.log(np.array(predicted) / np.array([row.seconds for row in rows])))
 
         return residuals
 
     def attention(rows: Sequence[MeasuredAttention]) -> Callable[[Mapping[str, float]], Floats]:
         def residuals(x: Mapping[str, float]) -> Floats:
             fit = _attention(x, x)
-            backward = isinstance(rows[0], MeasuredBackward)
+            backward = isinstance(rows[0], MeasuredAttentionBackward)
             predicted = [
                 attention_seconds(
                     1.0,
@@ -90,12 +90,15 @@ def fit_kernels(
                 )
                 for row in rows
             ]
-            return np.log(np.array(predicted) * np.array([row.visible_share for row in rows]))
+            return np.asarray(np.log(np.array(predicted) * np.array([row.visible_share for row in rows])))
 
         return residuals
 
     products, groups = of_kind(kernels, MeasuredProduct, gpu), of_kind(kernels, MeasuredGroup, gpu)
-    forward, backward = of_kind(kernels, MeasuredForward, gpu), of_kind(kernels, MeasuredBackward, gpu)
+    forward, backward = (
+        of_kind(kernels, MeasuredAttentionForward, gpu),
+        of_kind(kernels, MeasuredAttentionBackward, gpu),
+    )
     single, single_errors = _cross_validated(gpu, "matmul", products, product, _PRODUCT)
     grouped, grouped_errors = _cross_validated(gpu, "group_matmul", groups, product, _PRODUCT)
     there, there_errors = _cross_validated(gpu, "sdp_fwd", forward, attention, _ATTENTION)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hops.cli.console import JobsOption, QuietOption
+from hops.cli.console import AllCoresOption, QuietOption
 from hops.errors import UsageError
 
 SHIPPED_DEFAULT = "megatron-aws"
@@ -13,9 +13,16 @@ SHIPPED_DEFAULT = "megatron-aws"
 
 def calibrate(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUNS...", help="Run folders, or folders of them; plain 1F1B with traces.")
+        list[Path],
+        typer.Argument(
+            metavar="RUNS...",
+            help="Run folders, or folders of them; plain 1F1B with traces. Or KERNELS.jsonl ROWS.jsonl, public tables.",
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The profile to write (YAML).")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The profile to write (YAML); of public tables, a folder."),
+    ],
     warmup: Annotated[int, typer.Option(min=0, help="Leading iterations of traces to leave out.")] = 0,
     *,
     quiet: QuietOption = False,
@@ -24,6 +31,9 @@ def calibrate(
 
     The same runs give the same profile. Needs scipy: pip install 'hops-sim[calibrate]'.
     """
+    if all(path.suffix == ".jsonl" for path in runs):
+        _learn(runs, output, quiet=quiet)
+        return
     from hops.calibrate.calibrate import calibrate as fit
     from hops.calibrate.observations import observe
     from hops.calibrate.validate import run_folders
@@ -38,6 +48,21 @@ def calibrate(
     write_profile(profile, output)
     if not quiet:
         show(render_profile(profile), f"wrote {output}; a spec uses it by hardware.profile, hops validate by --profile")
+
+
+def _learn(tables: list[Path], folder: Path, *, quiet: bool) -> None:
+    """Profiles of frameworks from measured kernels and whole jobs of public tables."""
+    from hops.cli.console import show
+    from hops.published.learn import learn
+
+    if len(tables) != 2:
+        got = ", ".join(map(str, tables))
+        raise UsageError(f"got {got}, expected two files of public tables: hops calibrate KERNELS.jsonl ROWS.jsonl")
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in learn(*tables, folder):
+        if not quiet:
+            errors = f"{each.fitted_pct:.1f} % on {each.jobs} jobs, {each.left_out_pct:.1f} % on those left out"
+            show(f"wrote {folder / f'published-{each.name}.yaml'}: step times {errors}")
 
 
 PUBLISHED = "published"  # instead of a folder of runs
@@ -85,7 +110,7 @@ def validate(
         int,
         typer.Option(min=0, help="Leading iterations of traces to leave out, beyond those that were not recorded."),
     ] = 0,
-    jobs: JobsOption = 2,
+    jobs: AllCoresOption = None,
     *,
     quiet: QuietOption = False,
 ) -> None:
@@ -105,6 +130,7 @@ def validate(
     from hops.cli.console import show
     from hops.cli.recorded import megatron, profile_file
     from hops.files import atomic_write
+    from hops.processes import cores
     from hops.report.validation import PICTURE, render_validation, write_report
     from hops.viz.html.page import write_report as write_page
     from hops.viz.html.results import validation_page
@@ -112,9 +138,9 @@ def validate(
 
     folders = run_folders(runs)
     if folds:
-        found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs)
+        found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs or cores())
     else:
-        found = validate_runs(folders, megatron(warmup), profile_file(profile or SHIPPED_DEFAULT), jobs=jobs)
+        found = validate_runs(folders, megatron(warmup), profile_file(profile or SHIPPED_DEFAULT), jobs=jobs or cores())
     if json_file is not None:
         with atomic_write(json_file) as out:
             json.dump(found.to_dict(), out, indent=2, allow_nan=False)

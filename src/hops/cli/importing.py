@@ -1,4 +1,4 @@
-"""`hops import`: a real launch becomes a spec."""
+"""`hops import`: a real launch, a published model or a measured run becomes a spec."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from hops.importers.megatron.settings import Sorted
 
-app = typer.Typer(help="Turn another tool's launch into a spec.", no_args_is_help=True)
+app = typer.Typer(help="Turn another tool's launch or model, or a measured run, into a spec.", no_args_is_help=True)
 
 
 @app.command()
@@ -93,6 +93,108 @@ def megatron(
     typer.echo(f"wrote {output}; next: hops run {output}")
     if compare and source is not None and has_trace(source):
         _compare(source, output)
+
+
+@app.command()
+def trace(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="A recorded run, whatever `hops trace` reads; of several, the first one's program and messages.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The spec to write.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="NAME", help="Of the run; default: guessed.")] = "",
+    warmup: Annotated[
+        int | None,
+        typer.Option("--warmup", metavar="N", min=0, help="Leading iterations left out; default: found in the trace."),
+    ] = None,
+    *,
+    lenient: Annotated[bool, typer.Option("--lenient", help="Drop faulty lines and count them.")] = False,
+    align_clocks: Annotated[bool, typer.Option("--align-clocks", help="Set hosts' clocks back first.")] = False,
+    compare: Annotated[bool, typer.Option(help="Print the simulated beside the measured times.")] = True,
+) -> None:
+    """Turn a measured run into a spec: program as it ran, times of ops and stages, messages, host, iteration end.
+
+    Nothing in it says why: change what you like, and see what it would bring (`hops run`, `hops whatif`).
+    """
+    from hops.cli.recorded import opened
+    from hops.files import atomic_write
+    from hops.importers.measured_spec import measured_spec
+    from hops.metrics.iterations import Iterations
+    from hops.spec.load import load
+
+    recorded = [
+        opened(run, format_name=format_name, lenient=lenient, align_clocks=align_clocks, warmup=warmup) for run in runs
+    ]
+    program = output.with_suffix(".program.txt")
+    found = measured_spec(
+        [Iterations.of(each.trace, each.facts) for each in recorded],
+        name=recorded[0].name,
+        program_file=program.name,
+    )
+    for path, text in ((program, f"{found.program}\n"), (output, found.text)):
+        with atomic_write(path) as out:
+            out.write(text)
+    load(output)
+    for note in (*(note for each in recorded for note in each.notes), *found.notes):
+        typer.echo(f"note: {note}")
+    typer.echo(f"wrote {output} and {program.name}; next: hops run {output}")
+    if compare:
+        _compare(runs[0], output)
+
+
+@app.command()
+def hf(
+    source: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config.json of a Hugging Face model.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The spec to write; default: standard output.")
+    ] = None,
+    hosts: Annotated[
+        str, typer.Option("--hosts", metavar="NxMxTYPE", help="Hosts x devices each x type; a stage on each device.")
+    ] = "1x8xh100",
+    microbatches: Annotated[int, typer.Option(min=1, help="Microbatches of an iteration.")] = 32,
+    sequence_length: Annotated[
+        int, typer.Option("--sequence-length", metavar="N", min=0, help="Tokens of a sample; default: at most 4096.")
+    ] = 0,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="KEY", help="Leave out a key that HOPS does not know, or several by commas."),
+    ] = None,
+) -> None:
+    """Turn a Hugging Face model into a spec, with its shape written out.
+
+    Every key is applied, or known to change nothing here, and listed; a file with any other is refused.
+    """
+    from hops.files import atomic_write
+    from hops.importers.hugging_face import model_spec_text
+    from hops.importers.megatron.hosts import stated_hosts
+    from hops.importers.megatron.settings import Sorted
+    from hops.model.hugging_face import read_hugging_face
+    from hops.spec.load import loads
+
+    left_out = tuple(_names(without or ()))
+    model = read_hugging_face(source, without=left_out)
+    text = model_spec_text(
+        model,
+        stated_hosts(hosts),
+        name=source.name,
+        microbatches=microbatches,
+        sequence_length=sequence_length or None,
+    )
+    folder = Path() if output is None else output.parent
+    loads(text, name=str(output or "imported spec"), folder=folder)  # what HOPS cannot run is said now
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        with atomic_write(output) as out:
+            out.write(text)
+    keys = Sorted(applied=model.applied, nothing=model.nothing, left_out=left_out)
+    _list(keys, to_error=output is None)
+    if output is not None:
+        typer.echo(f"wrote {output}; next: hops run {output}")
 
 
 def _names(texts: Sequence[str]) -> list[str]:

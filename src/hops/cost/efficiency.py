@@ -125,7 +125,7 @@ def product_seconds(
         peak_flop_per_s: dense, of its type.
         bytes_per_s: peak of the device's memory.
     """
-    tile_s = min(
+    tile_s: float = min(
         _waves(product, rows, columns, multiprocessors, fit.started_wave)
         * (rows * columns)
         / (rows * columns / (rows + columns) / LARGEST_TILE) ** fit.small_tile
@@ -175,5 +175,5 @@ def attention_seconds(
         else (fit.forward, fit.forward_tail, fit.forward_wide)
     )
     relative = width / USUAL_WIDTH
-    share *= relative**fit.narrow if relative < 1 else relative**-wide
+    share *= float(relative**fit.narrow if relative < 1 else relative**-wide)
     return flop / (share * peak_flop_per_s) * (1 + tail * multiprocessors / blocks)

@@ -20,10 +20,12 @@ class Exchange:
     Attributes:
         spans: by axis and part of its group. The data axis' holds those that reduce gradients together: data x context.
         overlap_slowdown: seconds that computing loses for each second of a collective beside it.
+        factors: measured over modelled seconds, by the term of a collective; those of others are as modelled.
     """
 
     spans: tuple[tuple[Axis, GroupPart, Span], ...] = ()
     overlap_slowdown: float = OVERLAP_SLOWDOWN
+    factors: tuple[tuple[str, float], ...] = ()
 
     def span(self, axis: Axis, part: GroupPart = "whole") -> Span:
         """The device's group along an axis, or a part of it."""
@@ -32,7 +34,8 @@ class Exchange:
     def seconds(self, collective: Collective) -> float:
         """All calls of a collective, with nothing hidden."""
         span = self.span(collective.axis, collective.part)
-        return collective.calls * collective_seconds(collective.kind, collective.bytes, span)
+        factor = next((each for name, each in self.factors if name == collective.name), 1.0)
+        return factor * collective.calls * collective_seconds(collective.kind, collective.bytes, span)
 
     def exposed(self, exchanged_s: float, computed_s: float) -> float:
         """What a collective adds beside computing that may hide it: its rest, and what computing loses meanwhile."""

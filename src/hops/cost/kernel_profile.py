@@ -15,7 +15,7 @@ from hops.cost.fitted import catalog_rates
 from hops.cost.profile import HardwareProfile, plain, read_profile, write_form
 from hops.cost.roofline import DeviceRates, Traffic
 from hops.decode.decode import opened, read
-from hops.decode.quantities import Number, Positive
+from hops.decode.quantities import Instant, Number, Positive
 from hops.errors import CatalogError
 from hops.hardware.devices import DeviceKind
 from hops.model.implementation import HostOperations
@@ -31,12 +31,12 @@ class DeviceKernels:
     Attributes:
         kernels: what they reach, by shape.
         operation_s: of its host, to dispatch one operation of the framework.
-        like: of another name, whose kernels these are: nobody measured this device's.
+        runtime_bytes: that libraries hold there all the time.
     """
 
     kernels: KernelFit
     operation_s: Number
-    like: str = ""
+    runtime_bytes: Instant = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,11 @@ class KernelProfile:
     transients: Transients = NO_TRANSIENTS
     learned: Mapping[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def transients_on(self, device: str) -> Transients:
+        """What the framework holds on a device of that catalog name."""
+        own = self.devices[device].runtime_bytes if device in self.devices else 0
+        return replace(self.transients, runtime_bytes=self.transients.runtime_bytes + own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

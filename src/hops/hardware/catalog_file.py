@@ -91,7 +91,7 @@ class WrittenSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPeak:
-    """A dense rate for every precision, or `unsupported`, so that none is forgotten; fp4, which few have, may be left out."""
+    """A dense rate for every precision, or `unsupported`, so that none is forgotten; fp4, which few have, may lack."""
 
     fp32: Peak
     tf32: Peak

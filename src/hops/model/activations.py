@@ -67,7 +67,20 @@ def layer_bytes(here: Local, layer: Layer) -> int:
     divided = here.qkv_width + here.context_width
     divided += here.query_width + here.key_width if model.head_norms else 0
     total = here.held_tokens * (held * how.element_bytes + masks) + here.tokens * divided * how.element_bytes
-    return total + _mlp(here, layer) + _score_bytes(here) + (_head(here) if layer.mtp else 0)
+    return total - _quantized(here, layer) + _mlp(here, layer) + _score_bytes(here) + (_head(here) if layer.mtp else 0)
+
+
+def _quantized(here: Local, layer: Layer) -> int:
+    """What is saved as linear layers keep their inputs in fewer bits (Transformer Engine: one quantized copy of each).
+
+    Of the inputs of qkv and MLP, and of the second half of the MLP; that of the projection is attention's own, too.
+    """
+    recipe = here.how.quantization
+    if recipe is None:
+        return 0
+    _, activated = elementwise.activation(here, layer)
+    elements = here.held_tokens * 2 * here.model.hidden + activated
+    return int(elements * (here.how.element_bytes - recipe.operand_bytes))
 
 
 def _mlp(here: Local, layer: Layer) -> int:

@@ -35,6 +35,12 @@ modules, add, transpose, contiguous, dropout) 11 in F; 18 in B, of which 6 add t
 Last stage: batch 9, norm 2, logits 7, transposes 6, cross-entropy 33 (12 if fused), loss and its reduction 15 in F;
 loss 6, cross-entropy 12 (4 if fused), transposes 4, GEMMs 9, norm 2, gradients of three parameters 9 in B.
 
+Experts in place of the MLP, with the all-to-all dispatcher: router (module, jitter, linear, scores, top-k, masks, loss
+for balance and its scaler) 38, counts of tokens by expert and device with their copies to the host 27, permutation 12,
+two all-to-alls (autograd function, buffer, collective, wait) 14, sorting by expert 8, grouped linears and activation 16
+in place of the MLP's 15, sorting back and weighted sum 15: 115 more in F; the nodes of these, two operations each on
+the way back, 125 in B.
+
 Optimizer without Apex or Transformer Engine, per layer of 12 parameters: norm 24 (filter and torch.norm each), step 60
 (gradient handed over, clipped by read and write, foreach kernels, master copied back, each once per parameter). Fused,
 lists of tensors are handled at once: 12 (the filter) and 0. Once per step: 30 (reductions of norm and success flags,
@@ -211,6 +217,7 @@ UNFUSED_CORE_BACKWARD, FLASH_CORE_BACKWARD = 49, 6
 LAYER_FORWARD_AROUND_CORE, LAYER_BACKWARD_AROUND_CORE = 58, 100
 FUSED_ACCUMULATION_SAVES = 8
 OPTIMIZER_ONCE = 30
+EXPERTS_FORWARD, EXPERTS_BACKWARD = 115, 125
 MESSAGE = 10
 
 
@@ -236,11 +243,13 @@ class HostOperations:
     message: int = MESSAGE
 
 
-def host_operations(how: Implementation, *, fused_optimizer: bool) -> HostOperations:
-    """The counts above for an implementation."""
+def host_operations(how: Implementation, *, fused_optimizer: bool, experts: bool = False) -> HostOperations:
+    """The counts above for an implementation; `experts`: of layers with experts in place of the MLP."""
     flash, fused_loss = how.attention == "flash", how.cross_entropy == "fused"
     forward = LAYER_FORWARD_AROUND_CORE + (FLASH_CORE_FORWARD if flash else UNFUSED_CORE_FORWARD)
     backward = LAYER_BACKWARD_AROUND_CORE + (FLASH_CORE_BACKWARD if flash else UNFUSED_CORE_BACKWARD)
+    if experts:
+        forward, backward = forward + EXPERTS_FORWARD, backward + EXPERTS_BACKWARD
     return HostOperations(
         layer_forward=forward,
         layer_backward=backward - (FUSED_ACCUMULATION_SAVES if how.fused_gradient_accumulation else 0),

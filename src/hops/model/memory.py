@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from hops.model.activations import kept_bytes, kept_for_weight_bytes, remade_bytes
+from hops.model.activations import kept_bytes, kept_for_weight_bytes
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.local import Local
 from hops.model.parameters import local_parameters
@@ -72,7 +72,7 @@ def stage_memory(
         weights_bytes=divided(states.weights, states.expert_weights, how.element_bytes),
         gradients_bytes=divided(states.gradients, states.expert_gradients, optimizer.gradient_bytes),
         optimizer_bytes=divided(states.optimizer, states.expert_optimizer, optimizer.state_bytes),
-        workspace_bytes=remade_bytes(here, runs) + transient_bytes(here, part, runs, states, transients),
+        workspace_bytes=transient_bytes(here, part, runs, states, transients),
         activation_bytes=kept_bytes(here, part, runs),
         kept_for_weight_bytes=kept_for_weight_bytes(here, part, runs),
     )

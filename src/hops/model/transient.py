@@ -8,7 +8,7 @@ workspaces of their own. None of that belongs to the model: it is stated, or a p
 from dataclasses import dataclass
 
 from hops.errors import UsageError
-from hops.model.activations import Runs
+from hops.model.activations import Runs, remade_bytes
 from hops.model.layer import layer_linears
 from hops.model.local import Local
 from hops.model.partition import StageSlice
@@ -22,19 +22,19 @@ class Transients:
     Attributes:
         runtime_bytes: workspaces of libraries, held all the time.
         logit_bytes: per logit, while the loss is computed, beyond its fp32 probabilities.
+        fused_logit_bytes: the same of a fused loss.
         whole_gradient: whether a gradient of one matrix or table in the element type is made before it is added.
         gathered_layers: layers whose sharded weights are gathered at once (the one that runs, and those fetched ahead).
-        spare: what is held beyond all of that, as a part of it: an allocator's fragments where its reserve is counted.
     """
 
     runtime_bytes: int = 0
     logit_bytes: float = 0.0
+    fused_logit_bytes: float = 0.0
     whole_gradient: bool = False
     gathered_layers: float = 0.0
-    spare: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("runtime_bytes", "logit_bytes", "gathered_layers", "spare"):
+        for name in ("runtime_bytes", "logit_bytes", "fused_logit_bytes", "gathered_layers"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise UsageError(f"{name} must be a number of at least 0, but got {getattr(self, name)}")
 
@@ -43,10 +43,13 @@ NO_TRANSIENTS = Transients()
 
 
 def transient_bytes(here: Local, part: StageSlice, runs: Runs, states: StateShards, habits: Transients) -> int:
-    """The largest moment of a stage: the loss, or a whole gradient; with gathered weights, and the runtime's own."""
-    moments = [0.0]
+    """The largest moment of a stage: a layer made again, the loss, or a whole gradient; with gathered weights, and what
+    the runtime holds all the time.
+    """
+    moments: list[float] = [remade_bytes(here, runs)]
     if part.head:
-        moments.append(here.tokens * here.vocab * habits.logit_bytes)
+        fused = here.how.cross_entropy == "fused"
+        moments.append(here.tokens * here.vocab * (habits.fused_logit_bytes if fused else habits.logit_bytes))
     if habits.whole_gradient:
         moments.append(_largest_matrix(here, part, runs) * here.how.element_bytes)
     return int(max(moments) + _gathered(here, runs, states, habits)) + habits.runtime_bytes

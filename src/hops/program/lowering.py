@@ -55,6 +55,11 @@ def lower(program: Program) -> Lowered:
     from it; and when each rank runs its list, waiting for the message of each action (a pair: of both), all lists end.
     """
     check_complete(program)
+    return lower_complete(program)
+
+
+def lower_complete(program: Program) -> Lowered:
+    """The same for a program that is known to be complete; its entries may hold any actions of their rank."""
     need, bring = messages(program)
     first, rank, rank_first = _steps(program)
     receiver = np.repeat(np.array(program.shape.rank_of_stage), 2 * program.shape.num_microbatches)

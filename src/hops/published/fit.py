@@ -5,7 +5,6 @@ alone, per kind of device; by Gauss-Newton on the logarithms of step times, cros
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,17 @@ from hops.cost.kernel_profile import DeviceKernels, KernelProfile, write_kernel_
 from hops.cost.roofline import Traffic
 from hops.errors import HopsError
 from hops.hardware.catalog import Catalog
-from hops.published.job import Job
+from hops.model.transient import NO_TRANSIENTS, Transients
+from hops.published.job import PublishedJob
 from hops.published.predict import predict_job
 from hops.published.units import measured_seconds
 
 Floats = NDArray[np.float64]
-ROUNDS, FOLDS = 3, 5
+ROUNDS, FOLDS = 2, 5
 PULL, SOFT = 0.15, 0.1  # of beliefs; relative errors beyond a tenth count linearly
 STEP = 0.1  # of finite differences, in logarithms
+CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100", "gh200": "h100"}
+STILL = 1e-3  # a parameter whose slopes are all below this is left alone
 
 DEVICE_PARAMETERS = (
     Parameter(name="sustained", start=0.0, low=-1.2, high=0.25, belief=0.3),
@@ -41,7 +43,6 @@ SHARED_PARAMETERS = (
     Parameter(name="data", start=0.0, low=-1.5, high=1.5, belief=0.4),
     Parameter(name="expert", start=0.0, low=-1.5, high=1.5, belief=0.4),
     Parameter(name="context", start=0.0, low=-1.5, high=1.5, belief=0.4),
-    Parameter(name="pipeline", start=0.0, low=-1.5, high=1.5, belief=0.4),
 )
 """Logarithms of factors on what the kernels alone and the counts say."""
 
@@ -50,12 +51,12 @@ SHARED_PARAMETERS = (
 class TimedJob:
     """A job with what was measured of it; jobs of one group are left out together."""
 
-    job: Job
+    job: PublishedJob
     seconds: float
     group: str
 
 
-def timed(jobs: Sequence[Job]) -> list[TimedJob]:
+def timed(jobs: Sequence[PublishedJob]) -> list[TimedJob]:
     """The jobs whose step time was measured."""
     found = []
     for job in jobs:
@@ -78,7 +79,10 @@ def family(device: str) -> str:
 
 
 def profile_of(
-    values: Mapping[str, float], kernels: Mapping[str, KernelFit], learned: Mapping[str, str] | None = None
+    values: Mapping[str, float],
+    kernels: Mapping[str, KernelFit],
+    transients: Transients = NO_TRANSIENTS,
+    runtime_bytes: Mapping[str, int] | None = None,
 ) -> KernelProfile:
     """The profile that the factors make of kernels measured alone. A family without factors keeps those at 1."""
     catalog = Catalog.load()
@@ -102,6 +106,7 @@ def profile_of(
                 memory=min(1.0, fit.memory * factor(f"memory.{of}")),
             ),
             operation_s=catalog.device(name).operation_s * factor(f"operation.{of}"),
+            runtime_bytes=0 if runtime_bytes is None or of not in runtime_bytes else runtime_bytes[of],
         )
     return KernelProfile(
         devices=devices,
@@ -114,8 +119,8 @@ def profile_of(
             logits_backward=factor("logits"),
             optimizer=factor("optimizer"),
         ),
-        collectives={name: factor(name) for name in ("tensor", "data", "expert", "context", "pipeline")},
-        learned={} if learned is None else learned,
+        collectives={name: factor(name) for name in ("tensor", "data", "expert", "context")},
+        transients=transients,
     )
 
 
@@ -148,13 +153,15 @@ def predictor(kernels: Mapping[str, KernelFit], folder: Path) -> Predict:
         path = folder / f"{number}.yaml"
         number += 1
         write_kernel_profile(profile_of(values, kernels), path)
-        found = []
-        for each in jobs:
-            try:
-                found.append(predict_job(each.job, str(path)).seconds)
-            except HopsError:
-                found.append(np.nan)
-        return np.array(found)
+        seconds: dict[str, float] = {}  # jobs that were measured more than once are run once
+        documents = [str(each.job.document(str(path))) for each in jobs]
+        for each, document in zip(jobs, documents, strict=True):
+            if document not in seconds:
+                try:
+                    seconds[document] = predict_job(each.job, str(path)).seconds
+                except HopsError:
+                    seconds[document] = np.nan
+        return np.array([seconds[document] for document in documents])
 
     return predict
 
@@ -174,8 +181,11 @@ def fit_jobs(jobs: Sequence[TimedJob], predict: Predict, parameters: Sequence[Pa
     x = np.array([each.start for each in parameters])
     r = residuals(every, x)
     sound = [place for place in every if np.isfinite(r[place])]
+    moving = list(range(len(parameters)))  # those that move any job
+    slopes = np.zeros((len(sound), len(parameters)))
     for _ in range(ROUNDS):
-        slopes = _slopes(sound, x, r[sound], residuals, parameters)
+        slopes = _slopes(sound, x, r[sound], residuals, parameters, moving)
+        moving = [place for place in moving if np.abs(slopes[:, place]).max(initial=0.0) > STILL]
         x = _step(slopes, r[sound], x, parameters)
         r = residuals(every, x)
     left_out = np.full(len(jobs), np.nan)
@@ -195,15 +205,16 @@ def _slopes(
     r: Floats,
     residuals: Callable[[Sequence[int], Floats], Floats],
     parameters: Sequence[Parameter],
+    moving: Sequence[int],
 ) -> Floats:
-    """Shape (jobs, parameters)."""
-    columns = []
-    for place, each in enumerate(parameters):
+    """Shape (jobs, parameters); of those that do not move, 0."""
+    slopes = np.zeros((len(sound), len(parameters)))
+    for place in moving:
         moved = x.copy()
-        step = STEP if x[place] + STEP <= each.high else -STEP
+        step = STEP if x[place] + STEP <= parameters[place].high else -STEP
         moved[place] += step
-        columns.append((residuals(sound, moved) - r) / step)
-    return np.nan_to_num(np.array(columns).T)
+        slopes[:, place] = (residuals(sound, moved) - r) / step
+    return np.nan_to_num(slopes)
 
 
 def _step(slopes: Floats, r: Floats, x: Floats, parameters: Sequence[Parameter]) -> Floats:
@@ -225,7 +236,7 @@ def _step(slopes: Floats, r: Floats, x: Floats, parameters: Sequence[Parameter])
 def _soft(r: Floats) -> Floats:
     """Residuals whose squares grow linearly beyond SOFT."""
     scaled = (r / SOFT) ** 2
-    return np.sign(r) * SOFT * np.sqrt(2 * (np.sqrt(1 + scaled) - 1))
+    return np.asarray(np.sign(r) * SOFT * np.sqrt(2 * (np.sqrt(1 + scaled) - 1)))
 
 
 def _folds(jobs: Sequence[TimedJob]) -> list[list[int]]:
@@ -235,13 +246,3 @@ def _folds(jobs: Sequence[TimedJob]) -> list[list[int]]:
         [place for place, each in enumerate(jobs) if groups.index(each.group) % FOLDS == fold]
         for fold in range(min(FOLDS, len(groups)))
     ]
-
-
-def fit_framework(
-    jobs: Sequence[Job], kernels: Mapping[str, KernelFit], learned: Mapping[str, str]
-) -> tuple[KernelProfile, JobFit, list[TimedJob]]:
-    """The profile of one framework's jobs."""
-    rows = timed(jobs)
-    with TemporaryDirectory() as folder:
-        found = fit_jobs(rows, predictor(kernels, Path(folder)), names_of(rows))
-    return profile_of(found.values, kernels, learned), found, rows

@@ -11,6 +11,7 @@ from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow
 from hops.published.sizes import JobSizes, sizes_of
 from hops.published.software import Software, software_of
+from hops.spec.model import ModelChoice
 
 ZERO = ("none", "optimizer", "gradients", "parameters")
 SCHEDULES = {
@@ -27,13 +28,16 @@ SCHEDULES = {
 }
 """The zero-bubble paper's 1p and 2p are its own search under the memory of 1F1B, and twice as much: H1 and H2 are its
 orders of that memory by hand, which take as long where stages are alike."""
+RACKS = {"gb200": 18, "gb300": 18}  # hosts of 4 that one NVLink domain joins
+ONE_NIC = ("v100-sxm-16", "v100-sxm-32")  # of a host, whatever it holds; hosts of newer devices have one for each
 MODULES = ("core_attn", "mlp", "moe", "moe_act", "shared_experts", "layernorm", "mla_up_proj")
+OLD_IMAGES = "lts_dgxa100"  # golden values of Megatron-LM's long-term support tests, in their files' names
 _LAYOUT_GROUP = re.compile(r"\(([^()]*)\)\*(\d+)")
 _LAYOUT_TIMES = re.compile(r"([Etm|L])\*(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class PublishedJob:
     """A row and everything that was resolved of it, before it is put into a spec's words."""
 
     row: PublishedRow
@@ -42,7 +46,7 @@ class Job:
     software: Software
 
     @classmethod
-    def of(cls, row: PublishedRow) -> "Job":
+    def of(cls, row: PublishedRow) -> "PublishedJob":
         """Raises RowRefusedError with the reason why the row is no job."""
         _refuse_what_is_no_training(row)
         sizes = sizes_of(row)
@@ -50,7 +54,7 @@ class Job:
 
     @property
     def stages(self) -> int:
-        return self.sizes.pipeline * self.sizes.chunks
+        return self.sizes.pipeline * self.chunks
 
     def document(self, profile: str | None = None) -> dict[str, Any]:
         """The spec file as plain data; of one iteration, since nothing in it varies."""
@@ -66,8 +70,15 @@ class Job:
         }
 
     def _hardware(self) -> dict[str, Any]:
-        device = {"type": self.sizes.device, "count": self.sizes.per_node}
-        return {"nodes": [{"count": self.sizes.nodes, "devices": [device]}]}
+        sizes = self.sizes
+        device = {"type": sizes.device, "count": sizes.per_node}
+        node: dict[str, Any] = {"count": sizes.nodes, "devices": [device], "nics": nics_of(sizes)}
+        found: dict[str, Any] = {"nodes": [node]}
+        if sizes.device in RACKS and sizes.nodes > 1:
+            hosts = max(each for each in range(1, RACKS[sizes.device] + 1) if sizes.nodes % each == 0)
+            if hosts > 1:
+                found["domains"] = {"hosts": hosts, "interconnect": "nvlink5"}
+        return found
 
     def _parallel(self) -> dict[str, Any]:
         row, sizes = self.row, self.sizes
@@ -82,7 +93,7 @@ class Job:
             "expert_tensor": sizes.expert_tensor if moe else 1,
             "data": sizes.data,
             "pipeline": sizes.pipeline,
-            "shard": ZERO[min(zero, 3)] if sizes.data > 1 else "none",
+            "shard": ZERO[min(zero, 3)] if sizes.data * sizes.context > 1 else "none",
             "overlap": list(self.software.overlap),
         }
         if row.fsdp and 1 < row.fsdp < sizes.data and zero == 3 and sizes.data % row.fsdp == 0:
@@ -104,7 +115,7 @@ class Job:
             "cross_entropy": software.cross_entropy,
             "dropout": software.dropout,
             "fused_gradient_accumulation": software.fused_accumulation,
-            "recompute": recompute_of(row),
+            "recompute": software.recompute if row.recompute is None else recompute_of(row),
         }
         return found
 
@@ -112,13 +123,25 @@ class Job:
         named = "1f1b" if self.row.schedule is None else self.row.schedule.lower()
         if named not in SCHEDULES:
             raise RowRefusedError(f"the schedule {self.row.schedule!r} is not known")
-        if self.sizes.chunks > 1 and self.sizes.pipeline > 1 and SCHEDULES[named] in ("1f1b", "interleaved_1f1b"):
-            return {"name": "interleaved_1f1b", "chunks": self.sizes.chunks}
+        if self.chunks > 1 and SCHEDULES[named] in ("1f1b", "interleaved_1f1b"):
+            return {"name": "interleaved_1f1b", "chunks": self.chunks}
         return "1f1b" if SCHEDULES[named] == "interleaved_1f1b" else SCHEDULES[named]
+
+    @property
+    def chunks(self) -> int:
+        """Stages per rank: as stated; as many as a rank has layers, where an interleaved row does not state them.
+
+        Such rows (arXiv 2401.10241) count embedding and head as layers.
+        """
+        if self.sizes.pipeline == 1:
+            return 1
+        if self.row.schedule == "interleaved_1f1b" and self.row.vp is None:
+            return max(1, (self.model.layers + 2) // self.sizes.pipeline)
+        return self.sizes.chunks
 
     def _partition(self) -> str | list[int]:
         """Layers of every stage: of a stated layout, or evenly, the ends with fewer where it does not divide."""
-        stages = self.stages if self.sizes.pipeline > 1 else 1
+        stages = self.stages
         layers = self.model.layers
         layout = self.row.flags.get("pipeline-model-parallel-layout")
         if isinstance(layout, str):
@@ -128,6 +151,8 @@ class Job:
             return counts
         if layers % stages == 0:
             return "even"
+        if layers == stages - 2:  # the ends have embedding and head alone
+            return [0, *(1,) * layers, 0]
         if layers < stages:
             raise RowRefusedError(f"{layers} layers cannot be cut into {stages} stages")
         share, rest = divmod(layers, stages)
@@ -141,6 +166,11 @@ class Job:
         return {"gradient_bytes": self.software.gradient_bytes}
 
 
+def nics_of(sizes: JobSizes) -> int:
+    """NICs of a host: one for each device since the A100."""
+    return 1 if sizes.device in ONE_NIC else sizes.per_node
+
+
 def _spelled_out(layout: str) -> str:
     """Megatron-LM's layout with its multiples written out: `Et*2|(tt|)*2L` is `Ett|tt|tt|L`."""
     grouped = _LAYOUT_GROUP.sub(lambda found: found[1] * int(found[2]), layout)
@@ -149,7 +179,8 @@ def _spelled_out(layout: str) -> str:
 
 def _model(model: Transformer, sequence_length: int) -> dict[str, Any]:
     positions = max(model.max_positions, sequence_length)
-    return {key: value for key, value in asdict(replace(model, max_positions=positions)).items() if value is not None}
+    fields = asdict(replace(model, max_positions=positions))
+    return {key: value for key, value in fields.items() if value is not None and key in ModelChoice.model_fields}
 
 
 def precision_of(row: PublishedRow, *, quantized_weights: bool) -> tuple[str, dict[str, Any] | None]:
@@ -160,7 +191,8 @@ def precision_of(row: PublishedRow, *, quantized_weights: bool) -> tuple[str, di
             recipe = row.flags.get("fp8-recipe")
             if recipe is None:
                 return name, None
-            return name, {"format": "fp8", "scaling": "block" if recipe == "blockwise" else "current"}
+            scaling = "block" if recipe == "blockwise" else "current"
+            return name, {"format": "fp8", "scaling": scaling, "quantized_weights": quantized_weights}
     if "fp4" in text:
         return "bf16", {"format": "fp4", "scaling": "block"}
     if "fp8" in text:
@@ -194,7 +226,7 @@ def _with_flags(software: Software, row: PublishedRow) -> Software:
     changes: dict[str, Any] = {}
     flags = row.flags
     if flags:
-        changes |= _of_flags(flags)
+        changes |= _of_flags(flags, row)
     if row.options.get("cross_entropy_fusion") is True:
         changes["cross_entropy"] = "fused"
     if row.options.get("ep_overlap") is True:
@@ -204,8 +236,11 @@ def _with_flags(software: Software, row: PublishedRow) -> Software:
     return replace(software, **changes)
 
 
-def _of_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Megatron-LM's flags: attention backend, fusion of the loss, dropout, overlap."""
+def _of_flags(flags: Mapping[str, Any], row: PublishedRow) -> dict[str, Any]:
+    """Megatron-LM's flags: attention backend, fusion of the loss, dropout, overlap.
+
+    Its long-term support images have libraries that fall back to unfused attention where the choice is theirs.
+    """
     backend = str(flags.get("attention-backend", "auto"))
     flash = backend in ("flash", "fused") or (
         backend == "auto" and (flags.get("transformer-impl") == "transformer_engine" or flags.get("use-flash-attn"))
@@ -220,7 +255,7 @@ def _of_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     if flags.get("overlap-moe-expert-parallel-comm"):
         overlap.append("expert")
     return {
-        "attention": "flash" if flash else "unfused",
+        "attention": "flash" if flash and not (backend == "auto" and OLD_IMAGES in row.file) else "unfused",
         "cross_entropy": "fused" if flags.get("cross-entropy-loss-fusion") else "unfused",
         "dropout": float(flags.get("hidden-dropout", 0.1)) > 0,
         "overlap": tuple(overlap),

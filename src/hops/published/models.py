@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from hops.model.kinds import Experts, LatentAttention
-from hops.model.transformer import MODELS, Transformer
+from hops.model.transformer import ALIASES, MODELS, Transformer
+from hops.published.mixtures import MIXTURES
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, RowShape
 
@@ -15,7 +16,6 @@ BERT_VOCAB = 30522  # word pieces of BERT
 PADDING = 128  # Megatron-LM pads a vocabulary to multiples of this, times tensor parallelism's size
 OTHER_KINDS = ("mimo", "multimodal", "mamba", "hybrid", "nemotronh", "flextron", "t5", "retro", "vision")
 """Words in the names of models that are not made of attention and MLPs or experts alone."""
-_SAME_BY_HAND = {"mcore": "", "instruct": ""}
 _PIECE = re.compile(r"\[([01])\]\*(\d+)")
 
 
@@ -39,8 +39,9 @@ def bare(name: str) -> str:
 
 def named_model(name: str) -> Transformer | None:
     """The known model whose name a row's model begins with, the longest that does; None: there is none."""
-    fitting = [known for known in MODELS if bare(name).startswith(bare(known))]
-    return MODELS[max(fitting, key=len)] if fitting else None
+    every = {**MODELS, **{alias: MODELS[model] for alias, model in ALIASES.items()}, **MIXTURES}
+    fitting = [known for known in every if bare(name).startswith(bare(known))]
+    return every[max(fitting, key=len)] if fitting else None
 
 
 def _unnamed(row: PublishedRow, shape: RowShape) -> Transformer:

@@ -1,7 +1,7 @@
 """Every row of a file predicted: a spec, its program in the engine for one iteration, and the most memory of a rank."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -12,7 +12,7 @@ from hops.errors import HopsError
 from hops.faults.plan import NO_FAULTS
 from hops.model.memory import rank_static_bytes
 from hops.program.program import Program
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.profiles import NONE, ProfileOf, chosen, knows
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, UnreadRow, read_rows
@@ -33,10 +33,10 @@ class Prediction:
     rank_bytes: tuple[int, ...]
 
 
-Predictor = Callable[[Job], Prediction]
+Predictor = Callable[[PublishedJob], Prediction]
 
 
-def predict_job(job: Job, profile: str | None) -> Prediction:
+def predict_job(job: PublishedJob, profile: str | None) -> Prediction:
     """Run the job's spec once. Raises HopsError where no spec can say it."""
     setup = build(from_dict(job.document(profile)))
     prepared = PreparedRun.of(setup)
@@ -44,6 +44,19 @@ def predict_job(job: Job, profile: str | None) -> Prediction:
     return Prediction(
         seconds=prepared.alone_ns(0, NO_FAULTS) / NS_PER_S, rank_bytes=_rank_bytes(setup, prepared.program)
     )
+
+
+def job_bytes(job: PublishedJob, profile: str | None) -> int:
+    """The most bytes of the rank whose memory the row states, without running it. Raises HopsError."""
+    setup = build(from_dict(job.document(profile)))
+    program = PreparedRun.of(setup).program
+    assert program is not None, "published schedules are fixed before the run"
+    return counted(job.row, _rank_bytes(setup, program))
+
+
+def counted(row: PublishedRow, rank_bytes: Sequence[int]) -> int:
+    """Of the rank that the source looks at: the last one, or the one that holds most."""
+    return rank_bytes[-1] if LAST_RANK in (row.memory_kind or "") else max(rank_bytes)
 
 
 def _rank_bytes(setup: Setup, program: Program) -> tuple[int, ...]:
@@ -84,7 +97,7 @@ def remembering(profile_of: ProfileOf) -> Predictor:
     """A predictor that runs jobs that are alike, but for what was measured, once."""
     known: dict[str, Prediction | HopsError] = {}
 
-    def predictor(job: Job) -> Prediction:
+    def predictor(job: PublishedJob) -> Prediction:
         profile = profile_of(job)
         document = json.dumps(job.document(profile), sort_keys=True)
         if document not in known:
@@ -105,20 +118,19 @@ def result_of(row: PublishedRow | UnreadRow, predictor: Predictor, profile_of: P
     if isinstance(row, UnreadRow):
         return RowResult(id=row.id, source=row.source, status="refused", reason=row.reason)
     try:
-        job = Job.of(row)
+        job = PublishedJob.of(row)
         predicted = predictor(job)
     except RowRefusedError as error:
         return _refused(row, str(error))
     except HopsError as error:
         return _refused(row, f"no spec can say it: {error}")
-    size = predicted.rank_bytes[-1] if LAST_RANK in (row.memory_kind or "") else max(predicted.rank_bytes)
     return RowResult(
         id=row.id,
         source=row.source,
         status="predicted",
         predicted_s=predicted.seconds,
         measured_s=measured_seconds(row, job),
-        predicted_gib=size / GIB,
+        predicted_gib=counted(row, predicted.rank_bytes) / GIB,
         measured_gib=row.memory_gib,
         notes=job.sizes.notes,
         profiled=knows(profile_of(job), job.sizes.device),

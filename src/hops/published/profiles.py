@@ -4,19 +4,20 @@ from collections.abc import Callable
 
 from hops.cost.kernel_profile import KernelProfile, read_any_profile
 from hops.cost.profile import shipped_profile, shipped_profiles
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 
 NONE = "none"  # the catalog alone
 GENERAL = "published"
 PREFIX = "published-"
 
-ProfileOf = Callable[[Job], str | None]
+ProfileOf = Callable[[PublishedJob], str | None]
 
 
 def profile_name(framework: str) -> str | None:
-    """The shipped profile of a framework: its own, else the general one, else none."""
-    names = shipped_profiles()
-    return next((name for name in (f"{PREFIX}{framework}", GENERAL) if name in names), None)
+    """The shipped profile of a framework: of its era, else of any, else the general one, else none."""
+    names, parts = shipped_profiles(), framework.split("-")
+    tried = [PREFIX + "-".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((name for name in (*tried, GENERAL) if name in names), None)
 
 
 def chosen(profile: str | None) -> ProfileOf:
@@ -25,7 +26,7 @@ def chosen(profile: str | None) -> ProfileOf:
         return lambda _: None
     if profile is not None:
         return lambda _: profile
-    return lambda job: profile_name(job.software.name)
+    return lambda job: profile_name(job.software.full_name)
 
 
 def knows(profile: str | None, device: str) -> bool:

@@ -72,6 +72,7 @@ class PublishedRow:
     id: str
     source: str
     model: str
+    file: str = ""
     shape: RowShape | None = None
     gpu: str | None = None
     n_gpus: Count | None = None

@@ -107,7 +107,7 @@ def sizes_of(row: PublishedRow) -> JobSizes:
 
 
 def _expert_tensor(row: PublishedRow, tensor: int) -> int:
-    """Megatron-LM's flags mean tensor parallelism's size where they are silent; recipes of expert parallelism mean 1."""
+    """Silent flags of Megatron-LM mean as many as tensor parallelism; silent recipes of expert parallelism mean 1."""
     if row.etp is not None:
         return row.etp
     return tensor if row.flags or (row.ep or 1) == 1 else 1

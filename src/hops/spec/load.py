@@ -21,6 +21,7 @@ from hops.spec.checks import Sections, cross_check
 from hops.spec.choices import left_open
 from hops.spec.context import Surroundings
 from hops.spec.failure import FailureSection
+from hops.spec.foreign import foreign
 from hops.spec.hardware import HardwareSection
 from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import PipelineSection
@@ -154,7 +155,12 @@ def loads(
     text: str, *, name: str = "spec", overrides: Sequence[str] = (), folder: str | os.PathLike[str] = "."
 ) -> Spec:
     """Read a spec from text. `name` stands for the file in messages. Raises SpecError, as `load` does."""
-    document = override(parse(text, name=name, fix=_STARTER), overrides)
+    parsed = parse(text, name=name, fix=_STARTER)
+    other = foreign(parsed.data, text)
+    if other is not None:
+        what = f"this looks like {other.name}, expected a spec"
+        raise SpecError(f"{name}: {what}; {other.fix.replace('FILE', name)}")
+    document = override(parsed, overrides)
     return checked(document, folder, left_open(document))
 
 

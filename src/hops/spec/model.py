@@ -86,6 +86,9 @@ class ModelChoice(Section):
     head_norms: Flag | None = Field(
         default=None, description="whether queries and keys are normed, head by head; default: false"
     )
+    norms: Count | None = Field(default=None, description="norms of a layer; default: 2")
+    embedding_norm: Flag | None = Field(default=None, description="whether the embedding is normed; default: false")
+    sinks: Flag | None = Field(default=None, description="whether softmax has a learned logit per head; default: false")
     windows: Several[Index] | None = Field(
         default=None,
         description="tokens that attention sees, layer by layer, again from the first at the end; 0: all; default: [0]",
@@ -134,8 +137,8 @@ class ModelChoice(Section):
         return get_model(self.name) if self.name is not None else _plain(stated, max_positions)
 
 
-def filled_shape(transformer: Transformer) -> dict[str, Any]:
-    """Every key of a shape, as a spec with all defaults visible has them."""
+def as_fields(transformer: Transformer) -> dict[str, Any]:
+    """All fields of a model, as the section has them."""
     keys = [key for key in ModelChoice.model_fields if key not in {"name", "hf", "latent", "experts"}]
     latent, experts = transformer.latent, transformer.experts
     return {

@@ -23,6 +23,19 @@ Attention = Literal["unfused", "flash"]
 PeerToPeer = Literal["overlapped", "posted", "blocking", "blocking_fused"]
 
 
+class QuantizationChoice(Section):
+    """Linear layers in fewer bits; head, router and attention stay in the run's precision."""
+
+    format: Literal["fp8", "fp4"] = Field(default="fp8", description="of the operands of their products")
+    scaling: Literal["delayed", "current", "block"] = Field(
+        default="current", description="a factor per tensor from earlier steps, one found now, or one per block"
+    )
+    quantized_weights: Flag = Field(default=False, description="whether weights are held in the format only")
+
+
+RecomputeModule = Literal["core_attn", "mlp", "moe", "moe_act", "shared_experts", "layernorm", "mla_up_proj"]
+
+
 def _one_or_each(value: object) -> str:
     return "<each>" if isinstance(value, (list, tuple)) else "<one>"
 
@@ -115,7 +128,24 @@ class PipelineSection(Section):
     fused_gradient_accumulation: Flag = Field(
         default=True, description="whether weight-gradient GEMMs add to the fp32 gradients themselves"
     )
+    quantization: QuantizationChoice | None = Field(
+        default=None, description="linear layers in fewer bits; or as precision: {elements: bf16, format: fp8, ...}"
+    )
     recompute: Recompute = Field(default="none", description="activations that backward computes again")
+    recompute_modules: tuple[RecomputeModule, ...] = Field(
+        default=("core_attn",),
+        description="what selective computes again; or as recompute: {kind: selective, modules: [...]}",
+    )
+    recompute_layers: Index | None = Field(
+        default=None, description="first layers of a stage that full computes again, the rest kept; default: all"
+    )
+    recompute_unit: Count = Field(default=1, description="layers of which full keeps one input together")
+    expert_imbalance: Annotated[float, Field(ge=1, le=1000)] = Field(
+        default=1.0, description="rows of the fullest device of experts over its fair share"
+    )
+    expert_capacity: Positive | None = Field(
+        default=None, description="rows of an expert over its fair share, padded or cut to; default: as many as come"
+    )
     split_overhead: Annotated[float, Field(strict=True, ge=1, le=100)] = Field(
         default=1.0, description="(I + W) / B: what splitting the backward costs"
     )
@@ -142,6 +172,23 @@ class PipelineSection(Section):
         "a list with one per microbatch or one distribution",
     )
     jitter: Factors | None = Field(default=None, description="random factor on the time of every action")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _objects(cls, value: object) -> object:
+        """`precision` and `recompute` written as objects say what has keys of its own."""
+        if not isinstance(value, dict):
+            return value
+        flat = dict(value)
+        if isinstance(flat.get("precision"), dict):
+            own = dict(flat["precision"])
+            flat["precision"] = own.pop("elements", "bf16")
+            flat = {**({"quantization": own} if own else {}), **flat}
+        if isinstance(flat.get("recompute"), dict):
+            own = dict(flat["recompute"])
+            flat["recompute"] = own.pop("kind", "selective" if "modules" in own else "full")
+            flat = {**{f"recompute_{key}": each for key, each in own.items()}, **flat}
+        return flat
 
     @model_validator(mode="after")
     def _one_source_of_times(self) -> "PipelineSection":

@@ -16,7 +16,7 @@ from hops.schedules.base import SCHEDULERS
 from hops.spec.distributions import Time
 from hops.spec.failure import FailureSection
 from hops.spec.hardware import ConnectionField, HardwareSection
-from hops.spec.model import filled_shape
+from hops.spec.model import as_fields
 from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import ELEMENT_BYTES, PipelineSection
 
@@ -191,7 +191,7 @@ def _pipeline(pipeline: PipelineSection) -> PipelineSection:
     if pipeline.model is None:
         return pipeline
     transformer = pipeline.model.transformer(pipeline.sequence_length)
-    shape = _filled(pipeline.model, **filled_shape(transformer))
+    shape = _filled(pipeline.model, **as_fields(transformer))
     length = transformer.max_positions if pipeline.sequence_length is None else pipeline.sequence_length
     return _filled(pipeline, model=shape, sequence_length=length)
 
