@@ -540,17 +540,57 @@ def _measured(folder: Path) -> "Trace":
     return read_run(folder).trace
 
 
-# Pictures: PNG or SVG, by the name's ending
+# Pictures: PNG, SVG or PDF, by the name's ending
 
 
-def draw_timeline(run: "SimulatedRun | Imported", path: "File", *, iterations: Sequence[int] | None = None) -> None:
+def draw_timeline(
+    run: "SimulatedRun | Imported",
+    path: "File",
+    *,
+    iterations: Sequence[int] | None = None,
+    window: tuple[str, str] | None = None,
+    ranks: str | None = None,
+    width: str | None = None,
+    font_size: float = 8.0,
+    title: str | None = None,
+    style: "File | None" = None,
+) -> None:
     """Draw what every rank did when, and memory where it is known.
 
+    Args:
+        run: simulated or measured.
+        path: ends in .png, .svg or .pdf.
+        iterations: which; by default the first after warm-up, as many as stay readable.
+        window: from when to when of the run instead, such as `("0 s", "2 s")`.
+        ranks: which, such as `0-7`; by default all.
+        width: of the page or column that it is printed on, such as `3.3in` or `84mm`.
+        font_size: of its text, in points.
+        title: above it; by default what ran, and nothing on a narrow figure.
+        style: a file with any of width, font_size, title and colours; what is given here counts more.
+
     >>> hops.draw_timeline(run, "timeline.svg")
+    >>> hops.draw_timeline(run, "column.pdf", width="3.3in", font_size=8, ranks="0-1", window=("0 s", "0.2 s"))
+
+    Raises UsageError for another ending, ranks or times that are not in the run, a width without room.
     """
+    from hops.units import parse_time
+    from hops.viz.look import look_of, parse_ranks
     from hops.viz.timeline import draw_timeline as draw
 
-    draw(run.trace, run.facts, Path(path), iterations=iterations)
+    draw(
+        run.trace,
+        run.facts,
+        Path(path),
+        iterations=iterations,
+        window_s=None if window is None else (parse_time(window[0]), parse_time(window[1])),
+        ranks=None if ranks is None else parse_ranks(ranks),
+        look=look_of(
+            width=width,
+            font_size=None if style is not None and font_size == 8.0 else font_size,
+            title=title,
+            style=None if style is None else Path(style),
+        ),
+    )
 
 
 def draw_comparison(runs: "Mapping[str, SimulatedRun | Imported]", path: "File") -> None:
@@ -596,3 +636,20 @@ def draw_sweep(table: "SweepTable", kind: str, path: "File", *, of: Sequence[str
     from hops.viz.sweep import draw_sweep_picture
 
     draw_sweep_picture(table, kind, Path(path), of)
+
+
+def _in_notebook() -> None:
+    """Where IPython runs, show specs, traces, summaries and plans as tables and pictures."""
+    if "IPython" not in sys.modules:
+        return
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is None:
+        return
+    formatter = shell.display_formatter.formatters["text/html"]
+    kinds = {"Spec": "hops.spec.spec", "Trace": "hops.trace.trace", "Summary": "hops.metrics.summary"}
+    kinds |= {"SimulatedRun": "hops.build.run", "PlanReport": "hops.planner.result"}
+    for name, module in kinds.items():
+        formatter.for_type_by_name(module, name, lambda value: import_module("hops.viz.notebook").as_html(value))
+
+
+_in_notebook()

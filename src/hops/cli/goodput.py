@@ -30,7 +30,7 @@ def goodput(
         typer.Option("--policies", metavar="A,B,C", help="Compare these recovery policies; default: the spec's one."),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG or SVG).")
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG, SVG or PDF).")
     ] = None,
     page: Annotated[
         Path | None,
@@ -126,16 +126,15 @@ def _study(study: "Study", how: _How) -> None:
 
 
 def _compare(studies: "Sequence[tuple[str, Study]]", how: _How) -> None:
-    """Several policies; the picture is of the best."""
+    """Several policies, side by side."""
     from hops.fleet.result import summarize_study
     from hops.report.goodput import render_policies
-    from hops.viz.goodput import draw_goodput
+    from hops.viz.goodput import draw_policies
 
     trajectories = {name: _trajectories(study, how) for name, study in studies}
     summaries = {name: summarize_study(study, trajectories[name]) for name, study in studies}
     if how.picture is not None:
-        best = max(summaries, key=lambda name: summaries[name].goodput)
-        draw_goodput(summaries[best], trajectories[best], how.picture)
+        draw_policies(summaries, trajectories, how.picture)
     how.write_page(summaries)
     how.give(
         lambda: {name: summary.to_dict() for name, summary in summaries.items()}, lambda: render_policies(summaries)

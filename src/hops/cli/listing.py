@@ -61,7 +61,7 @@ def models(*, as_json: JsonOption = False) -> None:
     """Models by name: their shapes and parameters."""
     from dataclasses import asdict
 
-    from hops.model.transformer import MODELS
+    from hops.model.models import known_models
 
     columns: Columns = {
         "model": lambda row: row["name"],
@@ -69,12 +69,37 @@ def models(*, as_json: JsonOption = False) -> None:
         ">hidden": lambda row: str(row["hidden"]),
         ">heads": lambda row: f"{row['heads']}/{row['kv_heads']}",
         ">ffn": lambda row: str(row["ffn_hidden"]),
+        ">experts": lambda row: (
+            "-" if row["experts"] is None else f"{row['experts']['count']}/{row['experts']['top_k']}"
+        ),
         ">vocab": lambda row: str(row["vocab"]),
         ">positions": lambda row: str(row["max_positions"]),
         ">parameters": lambda row: f"{row['parameters'] / 1e9:.3f} B",
     }
-    rows = [{"name": name, **asdict(model), "parameters": model.parameters} for name, model in MODELS.items()]
+    rows = [{"name": name, **asdict(model), "parameters": model.parameters} for name, model in known_models().items()]
     _print(rows, columns, as_json=as_json)
+
+
+@app.command()
+def profiles(*, as_json: JsonOption = False) -> None:
+    """Profiles that come with HOPS, for `hardware.profile`: their devices, and what they were learned from."""
+    from hops.cost.kernel_profile import KernelProfile, read_any_profile
+    from hops.cost.profile import shipped_profile, shipped_profiles
+
+    def row(name: str) -> Row:
+        found = read_any_profile(shipped_profile(name))
+        if isinstance(found, KernelProfile):
+            learned = "; ".join(f"{source}: {models}" for source, models in found.learned.items())
+        else:
+            learned = f"{found.scope.runs} measured runs"
+        return {"name": name, "devices": sorted(found.devices), "learned": learned}
+
+    columns: Columns = {
+        "profile": lambda each: each["name"],
+        "devices": lambda each: ", ".join(each["devices"][:3]) + (" ..." if len(each["devices"]) > 3 else ""),
+        "what": lambda each: each["learned"],
+    }
+    _print([row(name) for name in shipped_profiles()], columns, as_json=as_json)
 
 
 @app.command()
@@ -178,14 +203,24 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("spec.yaml"),
     *,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
+    from_gpus: Annotated[
+        bool, typer.Option("--from-gpus", help="With the GPUs of this machine as its devices.")
+    ] = False,
 ) -> None:
     """Write a commented starter spec."""
+    from hops.cli.gpus import catalog_name, found_gpus, node_text
     from hops.errors import UsageError
     from hops.files import atomic_write
+    from hops.hardware.catalog import Catalog
     from hops.spec.text import starter
 
     if path.exists() and not force:
         raise UsageError(f"{path} exists already; give another name, or --force to replace it")
+    text = starter()
+    if from_gpus:
+        catalog = Catalog.load()
+        kinds = [catalog.device(name) for name in catalog.device_names()]
+        text = starter(nodes=node_text([catalog_name(gpu, kinds) for gpu in found_gpus()]))
     with atomic_write(path) as out:
-        out.write(starter())
+        out.write(text)
     typer.echo(f"wrote {path}; next: hops run {path}")
