@@ -118,7 +118,7 @@ def test_every_kind_is_drawn_and_repeats(tmp_path, kind):
     ("kind", "file", "of", "message"),
     [
         ("pie", "a.png", (), "got 'pie', expected one of lines, heat, pareto, parallel"),
-        ("heat", "a.gif", (), "expected .png or .svg"),
+        ("heat", "a.gif", (), "got suffix '.gif', expected .png"),
         ("heat", "a.png", ("speed",), "got the column 'speed', expected one of"),
     ],
 )

@@ -31,14 +31,24 @@ class Store:
             if self.path != ":memory:":
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(self.path, timeout=60)
-            self._file.execute("pragma journal_mode = wal")  # what is committed survives the process
-            self._file.execute("pragma synchronous = normal")
-            with self._file:
-                self._file.executescript(_TABLES)
-                self._file.execute("insert or ignore into about values ('format', ?)", (FORMAT,))
-            ((found,),) = self._file.execute("select value from about where key = 'format'")
+            try:
+                found = self._begun()
+            except sqlite3.Error:
+                self._file.close()
+                raise
         if found != FORMAT:
+            self._file.close()
             raise UsageError(f"{self.path}: got a store of format {found}, expected {FORMAT}; choose another --store")
+
+    def _begun(self) -> str:
+        """The format of the store, whose tables are there afterwards."""
+        self._file.execute("pragma journal_mode = wal")  # what is committed survives the process
+        self._file.execute("pragma synchronous = normal")
+        with self._file:
+            self._file.executescript(_TABLES)
+            self._file.execute("insert or ignore into about values ('format', ?)", (FORMAT,))
+        ((found,),) = self._file.execute("select value from about where key = 'format'")
+        return str(found)
 
     def close(self) -> None:
         """Close the file."""
