@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import AllCoresOption, JsonOption, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,7 @@ def goodput(
     sweep: Annotated[
         bool, typer.Option("--sweep-checkpoint-interval", help="Find the best checkpoint interval instead.")
     ] = False,
+    jobs: AllCoresOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -54,6 +55,7 @@ def goodput(
     from hops.errors import UsageError
     from hops.fleet.study import prepare
     from hops.planner.replanned import replanned
+    from hops.processes import cores
     from hops.spec.load import load
     from hops.viz.canvas import picture_format
     from hops.viz.html.page import check_path
@@ -69,7 +71,7 @@ def goodput(
     names = None if policies is None else _names(policies)
     loaded = load(spec, overrides or ())
     study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    how = _How(picture=picture, page=page, as_json=as_json, quiet=quiet)
+    how = _How(picture=picture, page=page, as_json=as_json, quiet=quiet, jobs=jobs or cores())
     if sweep:
         _sweep(study, how)
     elif names is None:
@@ -86,6 +88,7 @@ class _How:
     page: Path | None
     as_json: bool
     quiet: bool
+    jobs: int
 
     @property
     def on_screen(self) -> bool:
@@ -157,7 +160,7 @@ def _trajectories(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
     from hops.cli.console import progress
 
     with progress(study.policy.name, len(study.seeds), visible=how.on_screen) as on_end:
-        return study.trajectories(on_end)
+        return study.trajectories(on_end, jobs=how.jobs)
 
 
 def _names(policies: str) -> list[str]:

@@ -7,6 +7,7 @@ import typer
 from hops.cli import (
     bench,
     calibrate,
+    compare,
     diagnose,
     draw,
     explain,
@@ -20,6 +21,7 @@ from hops.cli import (
     research,
     run,
     schedule,
+    sweep,
     trace,
 )
 from hops.cli.group import HopsGroup
@@ -73,7 +75,8 @@ def _hops(
 
 
 app.command("run")(run.run)
-app.command("compare")(run.compare)
+app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("view")(report.view)
 app.command("draw")(draw.draw)

@@ -145,6 +145,8 @@ class Trace:
 
     def where(self, mask: NDArray[np.bool_]) -> "Trace":
         """The rows for which `mask` (shape (rows,)) is true."""
+        if mask.all():  # columns are read-only, so that traces can share them
+            return self
         return Trace(**{name: getattr(self, name)[mask] for name in COLUMNS}, meta=self.meta)
 
     def of(self, stream: Stream) -> "Trace":
