@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -53,7 +54,7 @@ def test_run_quiet_prints_nothing(hops):
 
 def test_run_writes_everything_into_a_folder(hops, tmp_path):
     _, out, _ = hops("run", "spec.yaml", "-o", "out")
-    names = {"summary.json", "events.csv", "trace.json.gz", "timeline.png", "dashboard.png"}
+    names = {"summary.json", "events.csv", "trace.json.gz", "timeline.png", "dashboard.png", "report.html"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert all(f"wrote out/{name}" in out for name in names)
     assert json.loads((tmp_path / "out/summary.json").read_text())["format"] == "hops-summary/1"
@@ -272,7 +273,15 @@ def test_show_says_beside_open_values_what_they_come_out_as(hops, tmp_path):
 
 def test_python_dash_m_is_the_same_command():
     said = subprocess.run([sys.executable, "-m", "hops", "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("hops ")
+    assert re.fullmatch(r"hops [\d.]+( \([0-9a-f]{12}\+?\))?\n", said.stdout)
+
+
+def test_without_arguments_it_shows_four_commands_for_four_wishes(hops):
+    code, out, err = hops()
+    assert (code, err) == (0, "")
+    wishes = [line for line in out.splitlines() if line.startswith("  hops ")]
+    assert [line.split()[1] for line in wishes] == ["init", "view", "plan", "trace"]
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_schema_is_a_json_schema(hops):

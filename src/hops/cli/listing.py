@@ -178,14 +178,24 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("spec.yaml"),
     *,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
+    from_gpus: Annotated[
+        bool, typer.Option("--from-gpus", help="With the GPUs of this machine as its devices.")
+    ] = False,
 ) -> None:
     """Write a commented starter spec."""
+    from hops.cli.gpus import catalog_name, found_gpus, node_text
     from hops.errors import UsageError
     from hops.files import atomic_write
+    from hops.hardware.catalog import Catalog
     from hops.spec.text import starter
 
     if path.exists() and not force:
         raise UsageError(f"{path} exists already; give another name, or --force to replace it")
+    text = starter()
+    if from_gpus:
+        catalog = Catalog.load()
+        kinds = [catalog.device(name) for name in catalog.device_names()]
+        text = starter(nodes=node_text([catalog_name(gpu, kinds) for gpu in found_gpus()]))
     with atomic_write(path) as out:
-        out.write(starter())
+        out.write(text)
     typer.echo(f"wrote {path}; next: hops run {path}")

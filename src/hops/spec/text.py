@@ -56,11 +56,26 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **json.loads(text)}
 
 
-def starter() -> str:
-    """A commented spec to start from; it loads and runs as it is."""
-    return _STARTER
+def starter(*, nodes: str = "") -> str:
+    """A commented spec to start from; it loads and runs as it is. `nodes`: lines of YAML instead of its two hosts."""
+    if not nodes:
+        return _STARTER
+    return _STARTER.replace(_NODES, nodes).replace(_LINKS, "").replace("[fast/0]", "[here/0]")
 
 
+_NODES = """\
+    - name: fast
+      devices: [{type: h100, count: 2}]     # `hops list devices`; figures can be replaced: {type: h100, memory: 64 GiB}
+    - name: slow
+      devices: [a100, a100]
+"""
+_LINKS = """\
+  # links:
+  #   - between: [fast, slow]
+  #     latency: {distribution: pareto, mean: 50 us, alpha: 2.5}
+  #     stall: {probability: 0.01, extra: 200 ms}
+  # placement: [fast/0, slow/0, slow/1, fast/1]
+"""
 _STARTER = """\
 # A run for HOPS: `hops run spec.yaml`. Every key with unit and default: docs/reference/spec.md.
 # Quantities carry their unit: 80 GiB, 25 Gbit/s, 1.5 ms, 312 TFLOP/s.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.arrays import distinct
+from hops.arrays import distinct, table_library
 from hops.program.action import Op
 from hops.program.shape import Shape
 
@@ -145,6 +145,8 @@ class Trace:
 
     def where(self, mask: NDArray[np.bool_]) -> "Trace":
         """The rows for which `mask` (shape (rows,)) is true."""
+        if mask.all():  # columns are read-only, so that traces can share them
+            return self
         return Trace(**{name: getattr(self, name)[mask] for name in COLUMNS}, meta=self.meta)
 
     def of(self, stream: Stream) -> "Trace":
@@ -158,6 +160,20 @@ class Trace:
     @property
     def num_iterations(self) -> int:
         return len(distinct(self.iteration))
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of the ten columns, streams and ops by name. Raises UsageError without pandas."""
+        return table_library("pandas").DataFrame(self._named())
+
+    def to_arrow(self) -> Any:
+        """An Arrow table of the ten columns, streams and ops by name. Raises UsageError without pyarrow."""
+        return table_library("pyarrow").table(self._named())
+
+    def _named(self) -> dict[str, NDArray[Any]]:
+        columns: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in COLUMNS}
+        for name, words in (("stream", Stream), ("op", Op)):
+            columns[name] = np.array([each.name for each in words])[columns[name]]
+        return columns
 
     @property
     def nbytes(self) -> int:

@@ -21,7 +21,7 @@ _LONGEST_NAME = 18
 
 
 def draw_validation(found: Validation, path: Path) -> None:
-    """Write a PNG or SVG. Mean iteration of every run, both axes logarithmic; colours tell devices apart."""
+    """Write a PNG, SVG or PDF. Mean iteration of every run, both axes logarithmic; colours tell devices apart."""
     picture_format(path)
     groups = sorted({run.groups["devices"] for run in found.runs})
     columns = len(found.variants)
