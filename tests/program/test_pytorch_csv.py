@@ -10,7 +10,7 @@ from hops.program.program import Program
 from hops.program.pytorch_csv import communicating_csv, compute_csv, load_csv, parse_csv
 from hops.program.reading import load_program
 from hops.program.shape import Shape
-from hops.program.streams import PostingKind, Posting, with_postings
+from hops.program.streams import Posting, PostingKind, with_postings
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 

@@ -6,7 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from needs_torch import needs_torch
+from needs_torch import needs_torch, shared_setup
 from rich.console import Console
 
 import hops
@@ -33,6 +33,7 @@ hardware:
   interconnect: {bandwidth: 100 Gbit/s, latency: 3 ms}
 optimizer: {enabled: false}
 """
+pytestmark = shared_setup
 TOO_BUSY = "the machine is too busy for a clean iteration: only the order was compared"
 
 

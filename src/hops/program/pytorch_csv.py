@@ -18,7 +18,7 @@ from hops.program.action import Action, Op, Pair
 from hops.program.posting_check import check_postings, compute_only, last_backward
 from hops.program.program import LONGEST_ACTION, Program
 from hops.program.shape import Shape
-from hops.program.streams import Entry, PostingKind, Posting, with_postings
+from hops.program.streams import Entry, Posting, PostingKind, with_postings
 
 _PAIR = re.compile(r"\(([^;()]{3,16});([^;()]{3,16})\)OVERLAP_F_B")
 _POSTING = re.compile(r"(\d{1,9})(SEND_F|RECV_F|SEND_B|RECV_B)(\d{1,9})")
