@@ -108,6 +108,8 @@ def test_a_slow_rank_is_found_from_the_trace_alone():
     text = text.replace("backward: 16 ms", "backward: [16 ms, 16 ms, 24 ms, 16 ms, 16 ms]")
     spec = hops.loads(re.sub(r"nodes: .*", "nodes: [{count: 5, devices: [l4]}]", text))
     found = rehearse(spec, effort=RehearsalEffort(iterations=2, attempts=4))
+    if found.late_actions:
+        pytest.skip(TOO_BUSY)
     (slow,) = find_stragglers(found.trace).stragglers
     assert slow.ranks == (2,)
     assert slow.factor == pytest.approx(1.5, rel=0.05)

@@ -41,7 +41,7 @@ def runs(tmp_path_factory):
             for rank in range(RANKS)
         ]
         try:
-            codes = [process.wait(timeout=150) for process in ranks]
+            codes = [process.wait(timeout=300) for process in ranks]
         finally:
             for process in ranks:
                 process.kill()
