@@ -11,7 +11,9 @@ parallel: {tensor: 2, data: 2}
 hardware:
   nodes: [{count: 4, devices: [{type: h100, count: 4}], nics: 4}]
 """
-EXPERTS = JOB.replace("tensor: 2", "tensor: 2, sequence: true").replace("ffn_hidden: 4096", "ffn_hidden: 4096, experts: {count: 8, top_k: 2, hidden: 1024}")
+EXPERTS = JOB.replace("tensor: 2", "tensor: 2, sequence: true").replace(
+    "ffn_hidden: 4096", "ffn_hidden: 4096, experts: {count: 8, top_k: 2, hidden: 1024}"
+)
 FOUR = ["parallel.context=4", "parallel.tensor=1"]
 
 AXES_KNOBS = {

@@ -415,3 +415,32 @@ def test_balanced_partition_is_the_best_of_all_by_the_simulated_costs():
 def test_balanced_partition_gives_the_last_stage_fewer_layers_for_its_head():
     partition = balanced_partition(work_of(), [RATES] * 4)
     assert partition.layers[3] < min(partition.layers[:3])
+
+
+def test_a_balanced_partition_of_unlike_layers_is_the_best_of_all():
+    """Dense layers cost more than experts here, and the head for one token more costs most."""
+    from itertools import combinations
+
+    from hops.model.kinds import Experts
+
+    model = replace(
+        get_model("llama2-7b"),
+        layers=7,
+        hidden=512,
+        experts=Experts(count=8, top_k=1, hidden=256, dense_layers=(0, 1)),
+        mtp_layers=1,
+    )
+    work = Workload(
+        model=model,
+        batch=Microbatch(sequence_length=512),
+        how=Implementation(),
+        optimizer=Optimizer.named("adam", element_bytes=2),
+    )
+    rates = [DeviceRates(peak_flop_per_s=1e14, memory_bandwidth=1e12)] * 3
+
+    def slowest(layers):
+        costs = AnalyticCosts.of(work, Partition(layers=layers), rates)
+        return max(costs.seconds(stage, Op.F) + costs.seconds(stage, Op.B) for stage in range(3))
+
+    every = [(a, b - a, 7 - b) for a, b in combinations(range(1, 7), 2)]
+    assert slowest(balanced_partition(work, rates).layers) == pytest.approx(min(map(slowest, every)))

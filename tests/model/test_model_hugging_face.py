@@ -5,11 +5,14 @@ Totals marked `counted` were not found printed elsewhere, but follow from the sa
 """
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from hops.errors import UsageError
+from hops.errors import CatalogError, UsageError
 from hops.model.hugging_face import FAMILIES, hugging_face_model, read_hugging_face
+from hops.model.models import find_model, known_models
+from hops.model.transformer import MODELS, get_model
 
 
 def llama(layers, hidden, ffn, heads, kv, vocab, **more):
@@ -180,6 +183,25 @@ def model(config):
 @pytest.mark.parametrize(("config", "parameters"), CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_parameters_are_those_of_the_published_checkpoint(config, parameters):
     assert model(config).parameters == parameters
+
+
+NAMES = {"llama-3.2-1b": "llama3.2-1b", "llama-3.2-3b": "llama3.2-3b"}
+OWN = {"gpt2", "gpt2-xl", "llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b"}
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKPOINTS if name not in OWN])
+def test_published_models_are_known_by_name(name):
+    known = find_model(NAMES.get(name, name))
+    assert known.parameters == CHECKPOINTS[name][1]
+    assert replace(known, max_positions=1) == replace(model(CHECKPOINTS[name][0]), max_positions=1)
+
+
+def test_names_are_those_of_this_package_and_of_published_models():
+    assert set(known_models()) == set(MODELS) | {NAMES.get(name, name) for name in CHECKPOINTS if name not in OWN}
+    assert find_model("gpt3") is get_model("gpt3-175b")
+    with pytest.raises(CatalogError) as error:
+        find_model("deepseek-v4")
+    assert str(error.value).startswith("unknown model 'deepseek-v4': did you mean 'deepseek-v3'? known are gpt2, gpt2-")
 
 
 def test_every_family_is_tried():

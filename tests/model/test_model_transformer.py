@@ -1,11 +1,16 @@
 """Parameter counts are the published ones, to the last digit."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hops.errors import CatalogError, UsageError
+from hops.model.implementation import Implementation, Microbatch
+from hops.model.partition import StageSlice
 from hops.model.transformer import MODELS, Transformer, get_model
+from hops.model.workload import stage_work
 
 PUBLISHED = {
     "gpt2": 124_439_808,
@@ -117,3 +122,31 @@ def test_impossible_shapes_are_refused(make, message):
     with pytest.raises(UsageError) as error:
         make()
     assert str(error.value) == message
+
+
+def test_causal_attention_counts_the_pairs_that_are_seen():
+    """Half of all pairs, and the diagonal; a window leaves w(w + 1)/2 + (s - w) w."""
+    model, s = get_model("llama2-7b"), 1024
+    full, causal = (model.model_flop(sequence_length=s, samples=2, attention=each) for each in ("full", "causal"))
+    assert full - causal == 6 * s * 2 * 32 * (s - s // 2) * 2 * 4096
+    local = replace(model, windows=(256, 0))
+    assert local.model_flop(sequence_length=s, samples=2) == full
+    seen = -(-(256 * 257 // 2 + 768 * 256) // s)
+    assert causal - local.model_flop(sequence_length=s, samples=2, attention="causal") == (
+        6 * s * 2 * 16 * (s // 2 - seen) * 2 * 4096
+    )
+
+
+def test_hardware_flops_are_models_flops_and_what_is_done_again():
+    """Unfused attention does all pairs, so nothing else differs but recompute: a whole F for full (Narayanan: 4/3)."""
+    model, batch = get_model("gpt2"), Microbatch(sequence_length=1024)
+    part = StageSlice(layers=12, embedding=True, head=True)
+
+    def flop(recompute):
+        how = Implementation(attention="unfused", recompute=recompute)
+        return stage_work(model, part, batch, how).hardware_flop
+
+    counted = model.model_flop(sequence_length=1024, samples=1)
+    assert flop("none") == counted
+    head = 2 * 1024 * model.table_parameters
+    assert flop("full") == counted + counted / 3 - head

@@ -78,9 +78,17 @@ def test_the_floor_of_1f1b_is_what_the_engine_takes():
         assert layout_bound(problem, layout) * 1e3 == pytest.approx(took_ms, rel=1e-2)
 
 
-@pytest.mark.parametrize("profile", ["null", "megatron-aws"])
-def test_blocks_cost_what_the_cost_model_simulates(profile):
-    spec = opened(MIXED, f"hardware.profile={profile}")
+UNLIKE = "pipeline.model.experts={count: 8, top_k: 2, hidden: 256, dense_layers: [0, 1, 6]}"
+CHANGES = [
+    ["hardware.profile=null"],
+    ["hardware.profile=megatron-aws"],
+    [UNLIKE, "pipeline.model.windows=[128, 0, 0]", "pipeline.model.mtp_layers=1"],
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=["catalog", "profile", "unlike layers"])
+def test_blocks_cost_what_the_cost_model_simulates(changes):
+    spec = opened(MIXED, *changes)
     pool = Pool.of(spec.base)
     blocks = block_costs(spec.base, pool)
     layout = Layout(devices=(3, 0, 2, 5), layers=(2, 5, 4, 1))

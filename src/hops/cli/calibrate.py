@@ -59,7 +59,8 @@ def _learn(tables: list[Path], folder: Path, *, quiet: bool) -> None:
         got = ", ".join(map(str, tables))
         raise UsageError(f"got {got}, expected two files of public tables: hops calibrate KERNELS.jsonl ROWS.jsonl")
     folder.mkdir(parents=True, exist_ok=True)
-    for each in learn(*tables, folder):
+    kernels, rows = tables
+    for each in learn(kernels, rows, folder):
         if not quiet:
             errors = f"{each.fitted_pct:.1f} % on {each.jobs} jobs, {each.left_out_pct:.1f} % on those left out"
             show(f"wrote {folder / f'published-{each.name}.yaml'}: step times {errors}")

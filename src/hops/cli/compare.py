@@ -87,7 +87,8 @@ def compare(
     if as_json:
         show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": found.refused})
     elif not quiet:
-        show(render_comparison(summaries), *(f"{name} cannot run: {why.removeprefix(name + ': ')}" for name, why in found.refused.items()))
+        refused = (f"{name} cannot run: {why.removeprefix(name + ': ')}" for name, why in found.refused.items())
+        show(render_comparison(summaries), *refused)
         if picture is not None:
             show(f"wrote {picture}")
 

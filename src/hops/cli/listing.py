@@ -61,7 +61,7 @@ def models(*, as_json: JsonOption = False) -> None:
     """Models by name: their shapes and parameters."""
     from dataclasses import asdict
 
-    from hops.model.transformer import MODELS
+    from hops.model.models import known_models
 
     columns: Columns = {
         "model": lambda row: row["name"],
@@ -69,11 +69,14 @@ def models(*, as_json: JsonOption = False) -> None:
         ">hidden": lambda row: str(row["hidden"]),
         ">heads": lambda row: f"{row['heads']}/{row['kv_heads']}",
         ">ffn": lambda row: str(row["ffn_hidden"]),
+        ">experts": lambda row: (
+            "-" if row["experts"] is None else f"{row['experts']['count']}/{row['experts']['top_k']}"
+        ),
         ">vocab": lambda row: str(row["vocab"]),
         ">positions": lambda row: str(row["max_positions"]),
         ">parameters": lambda row: f"{row['parameters'] / 1e9:.3f} B",
     }
-    rows = [{"name": name, **asdict(model), "parameters": model.parameters} for name, model in MODELS.items()]
+    rows = [{"name": name, **asdict(model), "parameters": model.parameters} for name, model in known_models().items()]
     _print(rows, columns, as_json=as_json)
 
 

@@ -102,13 +102,7 @@ class AnalyticCosts(CostModel):
 
     @property
     def device_flop(self) -> float | None:
-        return float(
-            sum(
-                op.flop
-                for work in self.works
-                for op in (work.forward, work.recompute, work.input_backward, work.weight_backward)
-            )
-        )
+        return float(sum(work.hardware_flop for work in self.works))
 
     def seconds(self, stage: int, op: Op) -> float:
         return self._seconds[stage][op]

@@ -5,7 +5,6 @@ its I 8 b s^2 h. Passes over memory are counted in Megatron-LM's code (core/tran
 """
 
 from dataclasses import replace
-from math import ceil
 from typing import Literal
 
 from hops.axes import Axis
@@ -178,21 +177,13 @@ def _flash(here: Local, layer: Layer, *, inner: int, tensors: int, fused: Litera
     launch = Gemm(
         name="attention",
         rows=_rows(here),
-        columns=visible(here.batch.sequence_length, layer.window),
+        columns=layer.seen(here.batch.sequence_length),
         inner=inner,
         batch=_matrices(here),
         bytes=moved,
         fused=fused,
     )
     return (launch,)
-
-
-def visible(sequence_length: int, window: int) -> int:
-    """Tokens that a token sees on average: those before it and itself, at most a window of them (0: no limit)."""
-    if window == 0 or window >= sequence_length:
-        return (sequence_length + 1) // 2
-    pairs = window * (window + 1) // 2 + (sequence_length - window) * window
-    return ceil(pairs / sequence_length)
 
 
 def scores_elements(here: Local) -> int:

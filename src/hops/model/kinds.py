@@ -1,6 +1,7 @@
 """What the layers of one model may differ in: their MLP or experts, how far attention sees, and where they stand."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from hops.errors import UsageError
 
@@ -81,3 +82,10 @@ class Layer:
     experts: Experts | None = None
     window: int = 0
     mtp: bool = False
+
+    def seen(self, sequence_length: int) -> int:
+        """Tokens that a token sees on average: those before it and itself, at most a window of them; rounded up."""
+        if self.window == 0 or self.window >= sequence_length:
+            return (sequence_length + 1) // 2
+        pairs = self.window * (self.window + 1) // 2 + (sequence_length - self.window) * self.window
+        return ceil(pairs / sequence_length)

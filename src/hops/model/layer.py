@@ -59,7 +59,7 @@ def _forward(here: Local, layer: Layer) -> Kernels:
         *linear.forward(linears, here.how),
         *attention.core_forward(here, layer),
         elementwise.forward(here, layer),
-        *linear.casts(linears, here.how, weights=False),
+        *linear.casts(linears, here.how),
     )
     if layer.experts is not None:
         found = (*found, *routed.passes(here, layer.experts))

@@ -66,27 +66,27 @@ def gemm(linear: Linear, rows: int, columns: int, inner: int, how: Implementatio
     )
 
 
-def casts(linears: Iterable[Linear], how: Implementation, *, weights: bool) -> Kernels:
-    """What quantizing adds to one op: its tensors are read as elements and written twice, for both directions of use.
+def casts(linears: Iterable[Linear], how: Implementation) -> Kernels:
+    """What quantizing adds to F: inputs are read as elements and written twice, for both directions of use.
 
-    Factors per tensor that are found now want one more reading. Of F these are the inputs, of I the gradients of the
-    outputs. `weights`: they are cast as well, as happens once per microbatch where no copy is kept.
+    Factors per tensor that are found now want one more reading. Weights are cast once for all microbatches.
     """
-    recipe = how.quantization
-    if recipe is None:
-        return ()
-    readings = 2 if recipe.scaling == "current" else 1
-    per_element = readings * how.element_bytes + 2 * recipe.operand_bytes
-    elements = sum(each.batch * each.rows * each.inside for each in linears if each.quantized)
-    if weights:
-        elements += sum(each.parameters for each in linears if each.quantized)
-    return (Pass(name="cast", bytes=ceil(per_element * elements)),) if elements else ()
+    return _cast(((each.rows, each.inside, each) for each in linears), how)
 
 
 def gradient_casts(linears: Iterable[Linear], how: Implementation) -> Kernels:
-    """The same of the gradients of the outputs."""
-    turned = [Linear(name=e.name, rows=e.rows, inside=e.out, out=0, batch=e.batch) for e in linears if e.quantized]
-    return casts(turned, how, weights=False)
+    """What it adds to I: the same of the gradients of the outputs."""
+    return _cast(((each.rows, each.out, each) for each in linears), how)
+
+
+def _cast(tensors: Iterable[tuple[int, int, Linear]], how: Implementation) -> Kernels:
+    recipe = how.quantization
+    if recipe is None:
+        return ()
+    elements = sum(linear.batch * rows * width for rows, width, linear in tensors if linear.quantized)
+    readings = 2 if recipe.scaling == "current" else 1
+    moved = ceil(elements * (readings * how.element_bytes + 2 * recipe.operand_bytes))
+    return (Pass(name="cast", bytes=moved),) if elements else ()
 
 
 def gradient_accumulation(parameters: int, how: Implementation) -> Pass:

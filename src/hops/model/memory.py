@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 from hops.model.activations import kept_bytes, kept_for_weight_bytes
 from hops.model.implementation import Implementation, Microbatch, Optimizer
 from hops.model.local import Local
-from hops.model.parameters import local_parameters
+from hops.model.parameters import local_parameters, quantized_bytes
 from hops.model.partition import StageSlice
 from hops.model.shards import REPLICATED, WHOLE, Shards, StateShards
 from hops.model.transformer import Transformer
@@ -50,6 +51,7 @@ def rank_static_bytes(stages: Sequence[StageMemory]) -> int:
     return own + rank_workspace_bytes(stages)
 
 
+@lru_cache(maxsize=4096)
 def stage_memory(
     model: Transformer,
     part: StageSlice,
@@ -69,7 +71,8 @@ def stage_memory(
         return ceil(held.dense * per_parameter / dense_shards + held.experts * per_parameter / expert_shards)
 
     return StageMemory(
-        weights_bytes=divided(states.weights, states.expert_weights, how.element_bytes),
+        weights_bytes=divided(states.weights, states.expert_weights, how.element_bytes)
+        + (quantized_bytes(here, runs) if states.weights == 1 else 0),
         gradients_bytes=divided(states.gradients, states.expert_gradients, optimizer.gradient_bytes),
         optimizer_bytes=divided(states.optimizer, states.expert_optimizer, optimizer.state_bytes),
         workspace_bytes=transient_bytes(here, part, runs, states, transients),

@@ -32,6 +32,20 @@ def local_parameters(here: Local, part: StageSlice, runs: tuple[tuple[Layer, int
     return LocalParameters(dense=dense, experts=experts)
 
 
+def quantized_bytes(here: Local, runs: tuple[tuple[Layer, int], ...]) -> int:
+    """Bytes of weights in fewer bits beyond those in elements: two copies, for both directions of use.
+
+    Held beside the elements, unless the recipe keeps weights in the format only (Transformer Engine's modules cache
+    both copies over the microbatches of an iteration).
+    """
+    recipe = here.how.quantization
+    if recipe is None:
+        return 0
+    each = 2 * recipe.operand_bytes - (here.how.element_bytes if recipe.quantized_weights else 0)
+    count = sum(n * linear.parameters for layer, n in runs for linear in layer_linears(here, layer) if linear.quantized)
+    return round(count * each)
+
+
 def _ends(here: Local, part: StageSlice) -> int:
     model, count = here.model, 0
     table = here.vocab * model.hidden

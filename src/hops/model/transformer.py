@@ -1,5 +1,6 @@
 """A transformer is a few integers, from which all sizes follow."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import groupby
@@ -276,18 +277,21 @@ class Transformer:
         layers = sum(count * self.parameters_of(layer) for layer, count in self.runs(0, self.layers))
         return layers + tables + self.position_parameters + self.embedding_norm_parameters + self.norm_parameters
 
-    def model_flop(self, *, sequence_length: int, samples: int) -> float:
-        """FLOPs of forward and backward of one microbatch, as MFU counts them: no recompute, full attention.
+    def model_flop(self, *, sequence_length: int, samples: int, attention: Literal["full", "causal"] = "full") -> float:
+        """FLOPs of forward and backward of one microbatch, as MFU counts them: nothing that is recomputed.
 
+        `attention`: `full` counts scores of all pairs of tokens, as most published figures do; `causal` only those that
+        a token sees, which is half, or what its window leaves. Sources differ, so a figure must name its convention.
         72 B L s h^2 (1 + s/6h + V/12hL) for the classic shape: Narayanan et al. 2021 (arXiv 2104.04473), equation 3
         without the factor 4/3 of its full recompute. Of experts, those count that a token goes through.
         """
-        tokens, tables = sequence_length * samples, 1 + self.mtp_layers
-        matrices = tables * self.table_parameters
+        matrices = (1 + self.mtp_layers) * self.table_parameters
+        pairs = 0  # tokens seen by a token, of all layers
         for layer, count in self.runs(0, self.layers):
             matrices += count * self.matrix_parameters(layer, active=True)
-        scores = self.layers * sequence_length * (self.query_width + self.context_width)
-        return 6.0 * tokens * (matrices + scores)
+            pairs += count * (sequence_length if attention == "full" else layer.seen(sequence_length))
+        scores = pairs * (self.query_width + self.context_width)
+        return 6.0 * sequence_length * samples * (matrices + scores)
 
 
 def _check_heads(hidden: int, heads: int) -> None:
@@ -345,9 +349,15 @@ ALIASES: dict[str, str] = {"gpt2-small": "gpt2", "gpt3": "gpt3-175b", "llama3-40
 
 def get_model(name: str) -> Transformer:
     """The model of that name. Raises CatalogError, with the nearest name, if there is none."""
-    known = {**MODELS, **{alias: MODELS[target] for alias, target in ALIASES.items()}}
-    if name in known:
-        return known[name]
-    near = get_close_matches(name.lower(), known, n=1)
+    return named({**MODELS, **{alias: MODELS[target] for alias, target in ALIASES.items()}}, name)
+
+
+def named(models: Mapping[str, Transformer], name: str) -> Transformer:
+    """The model of that name among these. Raises CatalogError, with the nearest name, if there is none."""
+    if name in models:
+        return models[name]
+    near = get_close_matches(name.lower(), models, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise CatalogError(f"unknown model {name!r}: {hint}known are {', '.join(MODELS)}")
+    raise CatalogError(
+        f"unknown model {name!r}: {hint}known are {', '.join(each for each in models if each not in ALIASES)}"
+    )

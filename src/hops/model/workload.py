@@ -84,7 +84,17 @@ class StageWork:
     parameters: int
     expert_parameters: int = 0
 
+    @property
+    def hardware_flop(self) -> int:
+        """FLOPs that the device does for one microbatch: F, I, W, what is recomputed; attention as kernels do it.
 
+        Flash attention does half of the pairs, and computes their scores once more in the backward pass.
+        """
+        ops = (self.forward, self.input_backward, self.weight_backward, self.recompute)
+        return sum(op.flop for op in ops)
+
+
+@lru_cache(maxsize=4096)  # stages alike, and sweeps over schedules and devices, ask for the same work again
 def stage_work(
     model: Transformer, part: StageSlice, batch: Microbatch, how: Implementation, shards: Shards = WHOLE
 ) -> StageWork:
@@ -93,7 +103,7 @@ def stage_work(
     return _stage_work(Local(model=model, batch=batch, how=how, shards=shards), _any_first(part), runs)
 
 
-@lru_cache(maxsize=1024)  # stages alike, and sweeps over schedules and devices, ask for the same work again
+@lru_cache(maxsize=1024)  # stages at different places of a model have the same work, too, and one object for it
 def _stage_work(here: Local, part: StageSlice, runs: tuple[tuple[Layer, int], ...]) -> StageWork:
     works = [(layer_work(here, layer), count) for layer, count in runs]
     again = here.how.recompute_layers
@@ -133,6 +143,7 @@ def without_recompute(work: StageWork) -> StageWork:
     return replace(work, recompute=OpWork(), recomputed_layers=0)
 
 
+@lru_cache(maxsize=4096)
 def stage_parameters(model: Transformer, part: StageSlice, shards: Shards = WHOLE) -> int:
     """Parameters a device of the stage holds, a tied table on the first and on the last stage; once, if they are one.
 

@@ -140,7 +140,7 @@ def _bytes(table: FloatArray) -> IntArray:
 def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
     """Those of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
     work = workload(spec)
-    blocks = _Blocks(work.model.layers)
+    blocks = _LikeBlocks(work.model.layers) if work.model.alike else _UnlikeBlocks(work.model.layers)
     parts = blocks.parts()
     works = tuple(stage_work(work.model, part, work.batch, work.how, work.shards) for part in parts)
     memories = tuple(
@@ -205,7 +205,7 @@ def _norm(spec: Spec, block: StageWork, rates: DeviceRates) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
+class _LikeBlocks:
     """Layers are alike, so that a block is known by its length and the ends of the model that it holds."""
 
     layers: int
@@ -226,6 +226,27 @@ class _Blocks:
         table[0, :] = first
         table[:, layers] = last[::-1]
         table[0, layers] = values[-1]
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class _UnlikeBlocks:
+    """Layers differ, so that every block is one of its own."""
+
+    layers: int
+
+    def parts(self) -> list[StageSlice]:
+        """All blocks, by first layer and then by length."""
+        return [
+            StageSlice(layers=end - first, embedding=first == 0, head=end == self.layers, first=first)
+            for first in range(self.layers)
+            for end in range(first + 1, self.layers + 1)
+        ]
+
+    def spread(self, values: Sequence[float]) -> FloatArray:
+        """Values of the blocks, at [a, b]; infinite where b <= a."""
+        table = np.full((self.layers + 1, self.layers + 1), np.inf)
+        table[np.triu_indices(self.layers + 1, k=1)] = values
         return table
 
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 ROUNDS, FOLDS = 2, 5
 PULL, SOFT = 0.15, 0.1  # of beliefs; relative errors beyond a tenth count linearly
 STEP = 0.1  # of finite differences, in logarithms
-CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100", "gh200": "h100"}
+CHIPS = {"h200": "h100", "h800": "h100", "gh200": "h100"}
 STILL = 1e-3  # a parameter whose slopes are all below this is left alone
 
 DEVICE_PARAMETERS = (
@@ -74,8 +74,9 @@ def names_of(jobs: Sequence[TimedJob]) -> list[Parameter]:
 
 
 def family(device: str) -> str:
-    """Devices of one chip share their factors: `a100-sxm-80` and `a100-pcie-40` are a100."""
-    return device.split("-", maxsplit=1)[0]
+    """Devices of one chip share their factors: `a100-sxm-80` and `a100-pcie-40` are a100; an H200 is an H100."""
+    first = device.split("-")[0]
+    return CHIPS[first] if first in CHIPS else first  # noqa: SIM401
 
 
 def profile_of(

@@ -129,7 +129,7 @@ class DomainsSection(Section):
 class FabricSection(Section):
     """What lies between hosts: pods within which nothing blocks, and less bandwidth from one to another."""
 
-    pod: Count = Field(description="consecutive hosts of a pod")
+    pod: Count = Field(description="consecutive hosts of a pod; the last one may be smaller")
     oversubscription: Annotated[float, Field(strict=True, ge=1, le=1000)] = Field(
         default=1.0, description="bandwidth of a pod's hosts over what leads out of it"
     )
@@ -279,9 +279,6 @@ def _domains(hardware: HardwareSection) -> Iterator[Complaint]:
         yield Complaint(path=("hardware", "domains", "hosts"), what=what)
     if hardware.domains is not None:
         yield from steady(hardware.domains.interconnect, ("hardware", "domains", "interconnect"))
-    if hardware.fabric is not None and hosts % hardware.fabric.pod:
-        what = f"got {hardware.fabric.pod}, expected a divisor of the {hosts} hosts; change it or hardware.nodes"
-        yield Complaint(path=("hardware", "fabric", "pod"), what=what)
 
 
 def _drawn(hardware: HardwareSection) -> Iterator[Complaint]:

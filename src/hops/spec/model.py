@@ -11,7 +11,8 @@ from hops.decode.quantities import Count, Flag, Index, Name, Section, Several, S
 from hops.errors import CatalogError, HopsError, UsageError
 from hops.model.hugging_face import read_hugging_face
 from hops.model.kinds import Experts, LatentAttention
-from hops.model.transformer import Transformer, get_model
+from hops.model.models import find_model
+from hops.model.transformer import Transformer
 from hops.spec.context import InputFile
 
 SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name must state
@@ -19,7 +20,7 @@ SHAPE = ("layers", "hidden", "heads", "vocab")  # what a model without a name mu
 
 def _known(name: str) -> str:
     try:
-        get_model(name)
+        find_model(name)
     except CatalogError as error:
         raise problem(str(error)) from None
     return name
@@ -134,7 +135,7 @@ class ModelChoice(Section):
     def _base(self, stated: dict[str, Any], max_positions: int) -> Transformer:
         if self.hf is not None:
             return _of_file(self.hf, _edition(self.hf))
-        return get_model(self.name) if self.name is not None else _plain(stated, max_positions)
+        return find_model(self.name) if self.name is not None else _plain(stated, max_positions)
 
 
 def as_fields(transformer: Transformer) -> dict[str, Any]:

@@ -215,6 +215,7 @@ def check_pipeline(
 ) -> Iterator[Complaint]:
     """What the schedule, the devices and the model make of the numbers. `hardware`, `ranks` None: not sound."""
     yield from _sequence(pipeline)
+    yield from _experts(pipeline)
     yield from _work(pipeline)
     if hardware is None:
         return
@@ -254,6 +255,24 @@ def _sequence(pipeline: PipelineSection) -> Iterator[Complaint]:
             "positions; lower it, or raise pipeline.model.max_positions"
         )
         yield Complaint(path=("pipeline", "sequence_length"), what=what)
+
+
+def _experts(pipeline: PipelineSection) -> Iterator[Complaint]:
+    """What is said of experts needs some."""
+    if pipeline.model is not None:
+        try:
+            if pipeline.model.transformer().experts is not None:
+                return
+        except HopsError:
+            return  # complained about where it stands
+    stated = {
+        "expert_capacity": pipeline.expert_capacity is not None,
+        "expert_imbalance": pipeline.expert_imbalance > 1,
+    }
+    for key, is_stated in stated.items():
+        if is_stated:
+            what = f"got {getattr(pipeline, key)} without experts; remove it, or add model.experts"
+            yield Complaint(path=("pipeline", key), what=what)
 
 
 def _precision(pipeline: PipelineSection, hardware: HardwareSection, catalog: Catalog) -> Iterator[Complaint]:
