@@ -140,7 +140,7 @@ def rehearse(
     Args:
         spec: its schedule has a program; its messages are `overlapped` or `posted`.
         effort: how many iterations.
-        limit_s: after which everything is ended, with RehearsalError; default: what the iterations take and two minutes.
+        limit_s: after which everything is ended, with RehearsalError; default: what iterations take and two minutes.
         port: where the processes meet; default: a free one.
         folder: where traces and logs stay; default: nowhere.
 
