@@ -34,10 +34,16 @@ format: .venv/ready-to-develop  ## bring the code into form
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
+docs: .venv/ready-to-develop  ## build the documentation as a site in build/site
+	@$(BIN)/mkdocs build --strict --quiet
+
 pages: .venv/ready-to-run  ## run what README and tutorial show, and update the output in them
 	@$(BIN)/python tools/pages.py
 	@$(BIN)/hops run examples/demo.yaml --quiet --set simulation.iterations=1 --set simulation.warmup_iterations=0 \
 		--set output.timeline=docs/images/demo-timeline.png
+
+package: .venv/made  ## build wheel and sdist, and install them where nothing else is
+	@sh tools/package.sh
 
 lock:  ## pin the newest versions of everything (requirements/*.txt)
 	@sh tools/lock.sh

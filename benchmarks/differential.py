@@ -25,13 +25,12 @@ from hops.cost.uneven import uneven
 from hops.distributions import Exponential, LogNormal
 from hops.engine.compiled_run import run_compiled
 from hops.engine.settings import P2P, Engine, Faults, RunSettings
-from hops.engine.simulate import run_program, run_program_until_stop
+from hops.engine.simulate import EngineProgram, run_program, run_program_until_stop
 from hops.engine.tables import Inputs
 from hops.errors import HopsError, UsageError
 from hops.faults.plan import FOREVER, Fault, FaultKind, FaultPlan
 from hops.hardware.network import Link, Network, RareDelay, Route
 from hops.program.action import Action, Op, Pair
-from hops.program.lowering import lower
 from hops.program.program import Program
 from hops.program.shape import Shape
 from hops.schedules.base import SCHEDULERS, StaticScheduler
@@ -241,7 +240,9 @@ def outcome(case: Case) -> str:
 def compiled(case: Case):  # noqa: ANN201
     """The case in the compiled engine; None if it does not end there."""
     costs = paired(case.costs, case.program, case.settings.pair_factor)
-    inputs = Inputs.of(case.program, lower(case.program), costs, case.network, case.settings)
+    prepared = EngineProgram.of(case.program, case.costs, case.settings)
+    program, couples, how = prepared
+    inputs = Inputs.of(program, couples, prepared.lowered(), costs, case.network, how)
     return run_compiled(inputs, until_stop=case.until_stop)
 
 

@@ -55,7 +55,7 @@ def test_all_names_are_there_and_listed():
 
 def test_every_type_of_a_verbs_signature_is_exported():
     """Who writes `run: hops.SimulatedRun` needs no other import."""
-    plain = {"File", "Any", "None", "False", "True", "Mapping", "Sequence", "Callable"}
+    plain = {"File", "Any", "None", "False", "True", "Mapping", "Sequence", "Callable", "Iterable", "Executor"}
     for name in VERBS:
         words = set(re.findall(r"[A-Z]\w+", str(inspect.signature(getattr(hops, name)))))
         assert words <= set(hops._TYPES) | plain, name

@@ -7,7 +7,7 @@ import hops
 
 LAYERS = [
     "errors",
-    "units arrays axes compiled registry files recent",
+    "units arrays axes compiled registry files recent processes",
     "decode distributions",
     "program hardware model",
     "timing trace",
@@ -17,8 +17,7 @@ LAYERS = [
     "spec",
     "build",
     "planner fleet diagnose calibrate importers exporters tracing",
-    "rehearse published",
-    "published",
+    "sweep rehearse published",
     "report viz research testing",
     "cli",
 ]

@@ -14,8 +14,9 @@ Generated from the code by `tools/api_page.py`; a test keeps it current and runs
 GROUPS = {
     "Specs": ("load", "loads", "from_dict", "dump"),
     "Runs": ("simulate", "summarize", "compare", "read_trace"),
+    "Many runs": ("sweep", "evaluate", "sample"),
     "Answers": ("plan", "search", "goodput", "whatif", "calibrate", "validate"),
-    "Pictures": ("draw_timeline", "draw_comparison", "draw_diff", "draw_dashboard"),
+    "Pictures": ("draw_timeline", "draw_comparison", "draw_diff", "draw_dashboard", "draw_sweep"),
 }
 
 

@@ -16,7 +16,7 @@ compile() {
 }
 
 # real runtimes are pinned by hand in requirements/runtimes.txt, which says why
-compile requirements/dev.txt --extra calibrate --extra parquet --extra zstd --extra test --extra lint --extra mutants
+compile requirements/dev.txt --extra calibrate --extra parquet --extra zstd --extra notebook --extra docs --extra test --extra lint --extra mutants
 compile requirements/runtime.txt --constraint requirements/dev.txt
 
 for python in 3.11 3.12 3.13 3.14; do

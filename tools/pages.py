@@ -22,7 +22,17 @@ from unittest.mock import patch
 from hops.cli.main import main as hops
 
 ROOT = Path(__file__).parent.parent
-PAGES = (Path("README.md"), Path("docs/tutorials/first-run.md"), Path("docs/how-to/look-at-runs.md"))
+PAGES = tuple(
+    Path(name)
+    for name in (
+        "README.md",
+        "docs/tutorials/first-run.md",
+        "docs/how-to/look-at-runs.md",
+        "docs/how-to/figures-for-a-paper.md",
+        "docs/how-to/work-in-a-notebook.md",
+        "docs/how-to/from-a-launch-to-a-better-schedule.md",
+    )
+)
 WIDTH = "100"
 BLOCK = re.compile(r"^```(\w+) ?(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 

@@ -26,6 +26,8 @@ from torch.distributed.pipelining.schedules import (
     ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
     ScheduleZBVZeroBubble,
 )
 from torch.profiler import ProfilerActivity, profile
@@ -38,6 +40,8 @@ RUNS: dict[str, tuple[Any, int, int, int, bool]] = {
     "1f1b-2": (Schedule1F1B, 2, 4, 1, False),
     "interleaved-2": (ScheduleInterleaved1F1B, 2, 4, 2, False),
     "interleaved-4": (ScheduleInterleaved1F1B, 4, 4, 2, False),
+    "looped-bfs-2": (ScheduleLoopedBFS, 2, 4, 2, False),
+    "interleaved-zb-2": (ScheduleInterleavedZeroBubble, 2, 4, 2, False),
     "zbv-2": (ScheduleZBVZeroBubble, 2, 4, 2, True),
     "dualpipev-2": (ScheduleDualPipeV, 2, 4, 2, True),
 }

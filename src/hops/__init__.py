@@ -23,13 +23,15 @@ got, what is expected, where, and the fix.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from hops.build.compare import Compared
     from hops.build.run import SimulatedRun
     from hops.build.setup import Setup
@@ -44,6 +46,10 @@ if TYPE_CHECKING:
     from hops.program.program import Program
     from hops.search.search import Result
     from hops.spec.spec import Spec
+    from hops.sweep.outcome import Outcome
+    from hops.sweep.run import Progress
+    from hops.sweep.samples import Samples
+    from hops.sweep.table import SweepTable
     from hops.timing.stage_costs import StageCosts
     from hops.trace.trace import Trace
 
@@ -56,16 +62,20 @@ _TYPES = {  # where the types that verbs take and give live; loaded when they ar
     "HardwareProfile": "hops.cost.profile",
     "HopsError": "hops.errors",
     "Imported": "hops.importers.base",
+    "Outcome": "hops.sweep.outcome",
     "Plan": "hops.planner.result",
     "PlanReport": "hops.planner.result",
+    "Progress": "hops.sweep.run",
     "Program": "hops.program.program",
     "Result": "hops.search.search",
     "RunFacts": "hops.metrics.summary",
+    "Samples": "hops.sweep.samples",
     "Setup": "hops.build.setup",
     "SimulatedRun": "hops.build.run",
     "Spec": "hops.spec.spec",
     "StageCosts": "hops.timing.stage_costs",
     "Summary": "hops.metrics.summary",
+    "SweepTable": "hops.sweep.table",
     "Trace": "hops.trace.trace",
     "Validation": "hops.calibrate.validate",
     "WhatIf": "hops.diagnose.what_if",
@@ -76,16 +86,20 @@ __all__ = [
     "HardwareProfile",
     "HopsError",
     "Imported",
+    "Outcome",
     "Plan",
     "PlanReport",
     "Program",
+    "Progress",
     "Result",
     "RunFacts",
+    "Samples",
     "Setup",
     "SimulatedRun",
     "Spec",
     "StageCosts",
     "Summary",
+    "SweepTable",
     "Trace",
     "Validation",
     "WhatIf",
@@ -95,17 +109,21 @@ __all__ = [
     "draw_comparison",
     "draw_dashboard",
     "draw_diff",
+    "draw_sweep",
     "draw_timeline",
     "dump",
+    "evaluate",
     "from_dict",
     "goodput",
     "load",
     "loads",
     "plan",
     "read_trace",
+    "sample",
     "search",
     "simulate",
     "summarize",
+    "sweep",
     "validate",
     "whatif",
 ]
@@ -233,6 +251,8 @@ def summarize(run: "SimulatedRun | Imported", *, only: Sequence[str] | None = No
 def compare(spec: "Spec", schedules: Sequence[str]) -> "Compared":
     """Simulate a spec under several schedules; those that cannot run here are listed with the reason.
 
+    A schedule may bear parameters, such as `interleaved_1f1b:chunks=4`.
+
     >>> found = hops.compare(spec, ["gpipe", "1f1b", "zb_h1"])
     >>> {name: round(each.iteration_time.mean_ms) for name, each in found.summaries().items()}
     {'gpipe': 330, '1f1b': 330, 'zb_h1': 270}
@@ -242,6 +262,103 @@ def compare(spec: "Spec", schedules: Sequence[str]) -> "Compared":
     from hops.build.compare import compare as run_all
 
     return run_all(spec, schedules)
+
+
+def evaluate(
+    specs: "Iterable[Spec]",
+    *,
+    only: Sequence[str] | None = None,
+    jobs: int = 1,
+    executor: "Executor | None" = None,
+) -> "list[Outcome]":
+    """Run many specs to a few figures each, without keeping their traces; in the order given.
+
+    Args:
+        specs: those made by `spec.with_` of one spec share what they have in common, and take a fraction of the time.
+        only: figures as `summarize` names them; default: time, throughput, MFU, bubble and memory.
+        jobs: processes, or with an executor how many points it works on at once.
+        executor: any of `concurrent.futures`, such as Dask's, in place of processes.
+
+    >>> grid = [spec.with_({"pipeline.microbatches": count}) for count in (4, 8, 16)]
+    >>> [round(each.figures[0]) for each in hops.evaluate(grid, only=["iteration_time.mean_ms"])]
+    [210, 330, 571]
+
+    Never raises for a spec that cannot run: its `status` and `reason` say why.
+    """
+    from hops.sweep.outcome import USUAL_FIGURES
+    from hops.sweep.work import evaluate as run_all
+
+    return run_all(specs, USUAL_FIGURES if only is None else tuple(only), jobs=jobs, executor=executor)
+
+
+def sample(
+    spec: "Spec",
+    count: int,
+    *,
+    deadline: str | None = None,
+    precision: float | None = None,
+    jobs: int = 1,
+) -> "Samples":
+    """Run a spec with many seeds: how long iterations take, how surely, and how often a deadline is missed.
+
+    Args:
+        spec: whatever it draws (noise, stalls, faults) is drawn anew for every seed, from its own on.
+        count: of seeds, at least 2; one is run if nothing is drawn.
+        deadline: what an iteration may take, such as `2 s`.
+        precision: stop when the mean is known to this part of itself with 95 % confidence, such as 0.01.
+        jobs: processes; the samples are the same for any number.
+
+    >>> noisy = spec.with_({"pipeline.jitter": {"distribution": "lognormal", "mean": 1.0, "std": 0.1}})
+    >>> found = hops.sample(noisy, 50, deadline="350 ms")
+    >>> round(found.iteration_time.p50.value), round(found.iteration_time.p95.value), found.missed.value
+    (338, 343, 0.0)
+
+    Raises UsageError for numbers that make no sense.
+    """
+    from hops.sweep.samples import sample as run_many
+    from hops.units import parse_time
+
+    deadline_ms = None if deadline is None else 1e3 * parse_time(deadline)
+    return run_many(spec, count, deadline_ms=deadline_ms, precision=precision, jobs=jobs)
+
+
+def sweep(
+    plan: "File | Mapping[str, Any]",
+    *,
+    store: "File | None" = None,
+    jobs: int | None = None,
+    executor: "Executor | None" = None,
+    on_progress: "Callable[[Progress], None] | None" = None,
+) -> "SweepTable":
+    """Run a spec at many points, and give their table: `to_csv`, `to_parquet`, `to_pandas`, `records`.
+
+    Args:
+        plan: a sweep file, or the same as plain data, in which `spec` may also be a `Spec`.
+        store: an SQLite file that keeps every outcome as it comes. The same sweep with the same store goes on where
+            it ended, and after a change runs only what is new. None: nothing is kept.
+        jobs: processes; default: one per core. The table is the same for any number.
+        executor: any of `concurrent.futures`, in place of processes.
+        on_progress: called with what is done, twice a second.
+
+    >>> table = hops.sweep({
+    ...     "spec": spec,
+    ...     "axes": {"pipeline.schedule": ["1f1b", "zb_h1"], "pipeline.microbatches": [4, 8, 12, 16]},
+    ... }, jobs=1)
+    >>> table
+    SweepTable(8 of 8 points, 0 without figures)
+    >>> min(table.records(), key=lambda record: record["iteration_time.mean_ms"])["pipeline.schedule"]
+    'zb_h1'
+
+    Raises UsageError or SpecError for a plan that is wrong, UsageError for a store that cannot be written.
+    """
+    from hops.processes import cores
+    from hops.sweep.plan import load_sweep, sweep_from_dict
+    from hops.sweep.run import run_sweep
+    from hops.sweep.store import Store
+
+    known = sweep_from_dict(plan) if isinstance(plan, Mapping) else load_sweep(plan)
+    with Store(":memory:" if store is None else Path(store)) as kept:
+        return run_sweep(known, kept, jobs=jobs or cores(), executor=executor, on_progress=on_progress)
 
 
 def read_trace(path: "File", *, format_name: str = "", lenient: bool = False) -> "Imported":
@@ -318,7 +435,7 @@ def search(costs: "Spec | StageCosts", *, budget: str = "0.5 s", seed: int = 0) 
     return search_from_builtins(profile, iterations=iterations_for(parse_time(budget), profile), seed=seed)
 
 
-def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int = 64) -> "GoodputSummary":
+def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int = 64, jobs: int = 1) -> "GoodputSummary":
     """Train for days on hardware that breaks, as the spec's failure section says: where does the time go?
 
     Args:
@@ -326,6 +443,7 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
         days: how long every simulated training runs.
         seeds: how many trainings, with faults of their own.
         samples: iterations simulated per condition, if anything in the spec is drawn.
+        jobs: processes; the result is the same for any number.
 
     >>> stops = {"kind": "stop", "on": "devices", "between": "20 d", "repair": "1 h"}
     >>> broken = spec.with_({"failure": {"enabled": True, "models": [stops], "recovery": {"state": "10 GiB"}}})
@@ -340,7 +458,7 @@ def goodput(spec: "Spec", *, days: float = 30.0, seeds: int = 20, samples: int =
     from hops.planner.replanned import replanned
 
     study = prepare(make(spec), spec.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    return summarize_study(study, study.trajectories())
+    return summarize_study(study, study.trajectories(jobs=jobs))
 
 
 def whatif(
@@ -422,17 +540,57 @@ def _measured(folder: Path) -> "Trace":
     return read_run(folder).trace
 
 
-# Pictures: PNG or SVG, by the name's ending
+# Pictures: PNG, SVG or PDF, by the name's ending
 
 
-def draw_timeline(run: "SimulatedRun | Imported", path: "File", *, iterations: Sequence[int] | None = None) -> None:
+def draw_timeline(
+    run: "SimulatedRun | Imported",
+    path: "File",
+    *,
+    iterations: Sequence[int] | None = None,
+    window: tuple[str, str] | None = None,
+    ranks: str | None = None,
+    width: str | None = None,
+    font_size: float = 8.0,
+    title: str | None = None,
+    style: "File | None" = None,
+) -> None:
     """Draw what every rank did when, and memory where it is known.
 
+    Args:
+        run: simulated or measured.
+        path: ends in .png, .svg or .pdf.
+        iterations: which; by default the first after warm-up, as many as stay readable.
+        window: from when to when of the run instead, such as `("0 s", "2 s")`.
+        ranks: which, such as `0-7`; by default all.
+        width: of the page or column that it is printed on, such as `3.3in` or `84mm`.
+        font_size: of its text, in points.
+        title: above it; by default what ran, and nothing on a narrow figure.
+        style: a file with any of width, font_size, title and colours; what is given here counts more.
+
     >>> hops.draw_timeline(run, "timeline.svg")
+    >>> hops.draw_timeline(run, "column.pdf", width="3.3in", font_size=8, ranks="0-1", window=("0 s", "0.2 s"))
+
+    Raises UsageError for another ending, ranks or times that are not in the run, a width without room.
     """
+    from hops.units import parse_time
+    from hops.viz.look import look_of, parse_ranks
     from hops.viz.timeline import draw_timeline as draw
 
-    draw(run.trace, run.facts, Path(path), iterations=iterations)
+    draw(
+        run.trace,
+        run.facts,
+        Path(path),
+        iterations=iterations,
+        window_s=None if window is None else (parse_time(window[0]), parse_time(window[1])),
+        ranks=None if ranks is None else parse_ranks(ranks),
+        look=look_of(
+            width=width,
+            font_size=None if style is not None and font_size == 8.0 else font_size,
+            title=title,
+            style=None if style is None else Path(style),
+        ),
+    )
 
 
 def draw_comparison(runs: "Mapping[str, SimulatedRun | Imported]", path: "File") -> None:
@@ -467,3 +625,31 @@ def draw_dashboard(run: "SimulatedRun | Imported", path: "File") -> None:
     from hops.viz.dashboard import draw_dashboard as draw
 
     draw(run.trace, summarize(run), run.facts, Path(path))
+
+
+def draw_sweep(table: "SweepTable", kind: str, path: "File", *, of: Sequence[str] = ()) -> None:
+    """Draw a sweep: `lines`, `heat`, `pareto` or `parallel`; `of` names columns in order (x, y, colour).
+
+    >>> table = hops.sweep({"spec": spec, "axes": {"pipeline.microbatches": [4, 8, 16]}})
+    >>> hops.draw_sweep(table, "lines", "sweep.svg", of=["pipeline.microbatches", "iteration_time.mean_ms"])
+    """
+    from hops.viz.sweep import draw_sweep_picture
+
+    draw_sweep_picture(table, kind, Path(path), of)
+
+
+def _in_notebook() -> None:
+    """Where IPython runs, show specs, traces, summaries and plans as tables and pictures."""
+    if "IPython" not in sys.modules:
+        return
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is None:
+        return
+    formatter = shell.display_formatter.formatters["text/html"]
+    kinds = {"Spec": "hops.spec.spec", "Trace": "hops.trace.trace", "Summary": "hops.metrics.summary"}
+    kinds |= {"SimulatedRun": "hops.build.run", "PlanReport": "hops.planner.result"}
+    for name, module in kinds.items():
+        formatter.for_type_by_name(module, name, lambda value: import_module("hops.viz.notebook").as_html(value))
+
+
+_in_notebook()

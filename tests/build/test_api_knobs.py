@@ -59,6 +59,9 @@ STALL = "{probability: 0.5, extra: 20 ms}"
 SOCKETS = ["hardware.nodes[1].sockets=2", "hardware.nodes[1].socket_bus=upi"]
 
 EXPERTS = "pipeline.model.experts={count: 64, top_k: 4, hidden: 256, shared_hidden: 512, dense_layers: [0]}"
+NEW = LONG.replace("type: h100", "type: b200, layer_overhead: 0 s").replace("type: a10g", "type: b200")
+QUANTIZED = "pipeline.quantization={format: fp8, scaling: current}"
+SELECTIVE, FULL = "pipeline.recompute=selective", "pipeline.recompute=full"
 LATENT = "pipeline.model.latent={query_rank: 128, kv_rank: 64, nope_dim: 32, rope_dim: 16, value_dim: 32}"
 
 
@@ -104,6 +107,12 @@ KNOBS = {  # field: (base spec, overrides before, overrides after)
     "pipeline.model.sinks": (MODEL, [], ["pipeline.model.sinks=true"]),
     "pipeline.model.windows": (LONG, [], ["pipeline.model.windows=[64, 0]"]),
     "pipeline.model.mtp_layers": (MODEL, [], ["pipeline.model.mtp_layers=1"]),
+    "pipeline.quantization.format": (NEW, *inside(QUANTIZED, "format", "fp4")[1:]),
+    "pipeline.quantization.scaling": (NEW, *inside(QUANTIZED, "scaling", "delayed")[1:]),
+    "pipeline.quantization.quantized_weights": (NEW, *inside(QUANTIZED, "quantized_weights", "true")[1:]),
+    "pipeline.recompute_modules": (MODEL, [SELECTIVE], [SELECTIVE, "pipeline.recompute_modules=[mlp]"]),
+    "pipeline.recompute_layers": (MODEL, [FULL], [FULL, "pipeline.recompute_layers=1"]),
+    "pipeline.recompute_unit": (MODEL, [FULL], [FULL, "pipeline.recompute_unit=2"]),
     "pipeline.expert_capacity": (MODEL, [EXPERTS], [EXPERTS, "pipeline.expert_capacity=1.5"]),
     "pipeline.expert_imbalance": (MODEL, [EXPERTS], [EXPERTS, "pipeline.expert_imbalance=1.5"]),
     "pipeline.model.experts.count": inside(EXPERTS, "count", 128),

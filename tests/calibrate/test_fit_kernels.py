@@ -7,8 +7,8 @@ import pytest
 from hops.calibrate.fit_kernels import fit_kernels
 from hops.calibrate.kernel_rows import (
     BestProduct,
-    MeasuredBackward,
-    MeasuredForward,
+    MeasuredAttentionBackward,
+    MeasuredAttentionForward,
     MeasuredGroup,
     MeasuredProduct,
     of_kind,
@@ -61,7 +61,7 @@ def with_shares(path):
                 ATTENTION,
                 blocks=kernel.blocks,
                 width=kernel.width,
-                backward=isinstance(kernel, MeasuredBackward),
+                backward=isinstance(kernel, MeasuredAttentionBackward),
                 multiprocessors=108,
                 peak_flop_per_s=1.0,
             )
@@ -89,7 +89,7 @@ def test_every_kind_is_read_with_its_own_shape(tmp_path):
     path.write_text("\n".join(map(json.dumps, [*made(), best])))
     kernels = read_kernels(path)
     assert len(of_kind(kernels, MeasuredProduct, "A")) == len(of_kind(kernels, MeasuredGroup, "A")) == 64
-    assert len(of_kind(kernels, MeasuredForward, "A")) == 10
+    assert len(of_kind(kernels, MeasuredAttentionForward, "A")) == 10
     (only,) = of_kind(kernels, BestProduct, "B")
     assert only.precision == "fp8"
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -53,7 +54,7 @@ def test_run_quiet_prints_nothing(hops):
 
 def test_run_writes_everything_into_a_folder(hops, tmp_path):
     _, out, _ = hops("run", "spec.yaml", "-o", "out")
-    names = {"summary.json", "events.csv", "trace.json.gz", "timeline.png", "dashboard.png"}
+    names = {"summary.json", "events.csv", "trace.json.gz", "timeline.png", "dashboard.png", "report.html"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert all(f"wrote out/{name}" in out for name in names)
     assert json.loads((tmp_path / "out/summary.json").read_text())["format"] == "hops-summary/1"
@@ -191,6 +192,24 @@ def test_schedule_show_says_what_is_wrong_with_parameters(hops, arguments, messa
     assert err.startswith(message)
 
 
+def test_compare_takes_all_schedules_that_fit_and_says_why_others_do_not(hops):
+    out = hops("compare", "spec.yaml", "-s", "all", "--json", "--set", "pipeline.microbatches=5")[1]
+    found = json.loads(out)
+    assert {"1f1b", "zb_v", "hops_hetero", "looped_bfs"} <= set(found["runs"])
+    assert set(found["runs"]).isdisjoint(found["refused"])
+    assert found["refused"]["chimera"].startswith("chimera: microbatches must be an even number")
+    assert found["refused"]["program"].startswith("program: it needs a file")
+
+
+def test_the_list_of_schedules_has_figures_for_the_numbers_asked_for(hops):
+    rows = {row["name"]: row for row in json.loads(hops("list", "schedules", "-p", "2", "-m", "6", "--json")[1])}
+    assert rows["1f1b"]["bubble_fraction"] == pytest.approx(3 / 21)
+    assert rows["dualpipe"]["copies"] == 2
+    out = hops("list", "schedules", "-p", "2", "-m", "6")[1]
+    assert "Needs: p and m even, m at least 2 p." in " ".join(out.split())
+    assert "2 ranks, 6 microbatches" in out
+
+
 @pytest.mark.parametrize("what", ["devices", "links", "models", "schedules"])
 def test_lists_fit_80_columns_without_cutting_names(hops, monkeypatch, what):
     monkeypatch.setenv("COLUMNS", "80")
@@ -254,7 +273,15 @@ def test_show_says_beside_open_values_what_they_come_out_as(hops, tmp_path):
 
 def test_python_dash_m_is_the_same_command():
     said = subprocess.run([sys.executable, "-m", "hops", "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("hops ")
+    assert re.fullmatch(r"hops [\d.]+( \([0-9a-f]{12}\+?\))?\n", said.stdout)
+
+
+def test_without_arguments_it_shows_four_commands_for_four_wishes(hops):
+    code, out, err = hops()
+    assert (code, err) == (0, "")
+    wishes = [line for line in out.splitlines() if line.startswith("  hops ")]
+    assert [line.split()[1] for line in wishes] == ["init", "view", "plan", "trace"]
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_schema_is_a_json_schema(hops):
@@ -375,7 +402,7 @@ def test_import_megatron_takes_flags_and_writes_a_spec(hops, tmp_path):
         ("schedule", "show", "nonsense"),
         ("schedule", "show", "1f1b", "--set", "chunks=2"),
         ("schedule", "show", "1f1b", "--set", "chunks"),
-        ("schedule", "show", "interleaved_1f1b", "-p", "4", "-m", "6"),
+        ("schedule", "show", "interleaved_1f1b", "-p", "4", "-m", "9"),
         ("schedule", "check", "missing.txt"),
         ("schedule", "check", "spec.yaml"),
         ("init", "spec.yaml/spec.yaml"),

@@ -60,6 +60,10 @@ def test_goodput_draws_its_pictures(hops, tmp_path):
     common = ("goodput", "spec.yaml", "--days", "0.5", "--seeds", "2")
     assert "wrote over-time.png" in hops(*common, "-p", "over-time.png")[1]
     assert "wrote sweep.svg" in hops(*common, "--sweep-checkpoint-interval", "-p", "sweep.svg")[1]
+    assert "wrote both.svg" in hops(*common, "--policies", "stall,spare", "-p", "both.svg")[1]
+    both = (tmp_path / "both.svg").read_text()
+    assert all(f">{name}</text>" in both for name in ("stall", "spare"))
+    assert "Lost by cause, and the difference to stall" in both
     assert (tmp_path / "over-time.png").read_bytes().startswith(b"\x89PNG")
     assert "best of the simulated" in (tmp_path / "sweep.svg").read_text()
     first = (tmp_path / "sweep.svg").read_bytes()
@@ -88,7 +92,7 @@ def test_the_sweep_says_the_best_interval_beside_theorys(hops):
         (("--days", "0.01"), "got 30 min, longer than the run of 14.4 min"),
         (("--sweep-checkpoint-interval", "--policies", "spare"), "expected one of them; remove one"),
         (("--set", "failure.recovery.detection=-3 s"), "failure.recovery.detection: got '-3 s', expected a time"),
-        (("-p", "picture.pdf"), "got suffix '.pdf', expected .png or .svg"),
+        (("-p", "picture.gif"), "got suffix '.gif', expected .png, .svg or .pdf"),
     ],
 )
 def test_goodput_refuses_what_makes_no_sense(hops, arguments, message):

@@ -29,14 +29,14 @@ def test_with_a_file_the_flags_are_printed(command):
 
 
 def test_a_refused_launch_writes_nothing_and_says_all_at_once(command):
-    flags = "--num-layers 8 --num-experts 4 --expert-model-parallel-size 2 --hiden-size 64"
+    flags = "--num-layers 8 --num-experts 4 --moe-token-dropping --use-megatron-fsdp --hiden-size 64"
     code, out, err = command("import", "megatron", "--flags", flags, "--devices", "l4", "-o", "s.yaml")
     assert (code, out) == (2, "")
     assert not Path("s.yaml").exists()
     for text in (
         "take one out with --without NAME to go on",
-        "--num-experts 4: layers with experts are not modelled yet",
-        "--expert-model-parallel-size 2: HOPS does not model expert parallelism yet; expected 1",
+        "--moe-token-dropping: this choice of experts is not modelled",
+        "--use-megatron-fsdp: fully sharded data parallelism is not modelled",
         "--hiden-size (did you mean --hidden-size?): no flag of Megatron-LM is spelt so",
     ):
         assert text in " ".join(err.split())

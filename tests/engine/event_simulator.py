@@ -7,6 +7,17 @@ without faults, shared links, iterations and their ends.
 from hops.engine.settings import P2P
 from hops.program.action import Op, Pair
 
+BUSY_WAYS = (P2P.BLOCKING, P2P.BLOCKING_FUSED, P2P.CALLS)
+
+
+def simulate(program, durations, hop, host, way):
+    """{action: (start, end)}; None: ranks stall. Fused messages of several stages per rank are calls, if these meet."""
+    if way is P2P.BLOCKING_FUSED and program.shape.num_stages > program.num_ranks:
+        found = Simulator(program, durations, hop, host, P2P.CALLS).run()
+        if found is not None:
+            return found
+    return Simulator(program, durations, hop, host, way).run()
+
 
 class Simulator:
     """Times in ns. An output is known as (stage that takes it, whether it is a gradient, microbatch)."""
@@ -15,31 +26,48 @@ class Simulator:
         self.owner, self.way, self.hop, self.host = program.shape.rank_of_stage, way, hop, host
         ranks = range(program.num_ranks)
         self.entries = [[[*each] if isinstance(each, Pair) else [each] for each in program.rank(r)] for r in ranks]
-        self.durations, self.now, stages = durations, 0, len(self.owner) // program.shape.copies
-        self.firsts = {copy * stages for copy in range(program.shape.copies)}
-        self.lasts = {first + stages - 1 for first in self.firsts}
+        self.couples = set()
+        if way is P2P.CALLS:
+            self.entries = [self.in_couples(mine) for mine in self.entries]
+        self.durations, self.now = durations, 0
+        self.depth = len(self.owner) // program.shape.copies  # copies of the pipeline stand one after the other
         self.next_entry, self.busy, self.tied = [0 for _ in ranks], [False for _ in ranks], [0 for _ in ranks]
-        self.events, self.there, self.sent, self.wanted, self.times = [], set(), set(), set(), {}
+        self.events, self.there, self.sent, self.wanted, self.called, self.times = [], set(), set(), set(), set(), {}
         self.producer = {self.output(a): a for r in ranks for e in self.entries[r] for a in e if self.output(a)}
+        self.home = {a: r for r in ranks for e in self.entries[r] for a in e}
+        self.taker = {self.needs(a): rank for a, rank in self.home.items()}
         self.posts = [self.posting_places(rank) for rank in ranks]
+
+    def in_couples(self, entries):
+        """A forward and the backward after it stand between the same two calls."""
+        together = []
+        for entry in entries:
+            before = together[-1] if together else []
+            is_couple = len(before) == len(entry) == 1 and before[0].op is Op.F and entry[0].op in (Op.B, Op.I)
+            if is_couple:
+                before.append(entry[0])
+                self.couples.add(before[0])
+            else:
+                together.append(entry)
+        return together
 
     def needs(self, action):
         stage, op, microbatch = action
-        if op is Op.F and stage not in self.firsts:
+        if op is Op.F and stage % self.depth > 0:
             return (stage, False, microbatch)
-        return (stage, True, microbatch) if op in (Op.B, Op.I) and stage not in self.lasts else None
+        return (stage, True, microbatch) if op in (Op.B, Op.I) and (stage + 1) % self.depth else None
 
     def output(self, action):
         stage, op, microbatch = action
-        if op is Op.F and stage not in self.lasts:
+        if op is Op.F and (stage + 1) % self.depth:
             return (stage + 1, False, microbatch)
-        return (stage - 1, True, microbatch) if op in (Op.B, Op.I) and stage not in self.firsts else None
+        return (stage - 1, True, microbatch) if op in (Op.B, Op.I) and stage % self.depth else None
 
     def sender(self, key):
-        return self.owner[self.producer[key][0]]
+        return self.home[self.producer[key]]
 
     def travels(self, key):
-        return key is not None and self.sender(key) != self.owner[key[0]]
+        return key is not None and self.sender(key) != self.taker[key]
 
     def posting_places(self, rank):
         """By message from another rank: one entry before that which takes it, or one that its peer sends later."""
@@ -47,7 +75,7 @@ class Simulator:
         places = {}
         for peer in range(len(self.entries)):
             sends = [self.output(a) for e in self.entries[peer] for a in reversed(e)]
-            mine = [key for key in sends if self.travels(key) and self.owner[key[0]] == rank]
+            mine = [key for key in sends if self.travels(key) and self.taker[key] == rank]
             for position, key in enumerate(mine):
                 places[key] = min(takes[later] for later in mine[position:])
         return places
@@ -75,7 +103,13 @@ class Simulator:
 
     def decide(self, rank):
         place, mine = self.next_entry[rank], self.entries[rank]
-        if self.busy[rank] or self.tied[rank] or place == len(mine):
+        if self.busy[rank] or place == len(mine):
+            return False
+        if self.way is P2P.CALLS and mine[place][0] not in self.called:
+            self.called.add(mine[place][0])
+            for key in filter(self.travels, map(self.needs, mine[place])):
+                self.want(key)
+        if self.tied[rank]:
             return False
         if self.way is P2P.POSTED:
             for key, when in self.posts[rank].items():
@@ -97,7 +131,7 @@ class Simulator:
         for action in entry:
             length = self.durations[action.stage, action.op, action.microbatch]
             self.times[action] = (self.now + spent, self.now + spent + length)
-            spent += length
+            spent += length + (self.host if action in self.couples else 0)
         self.later(spent, self.end, (rank, entry))
 
     def end(self, about):
@@ -118,11 +152,11 @@ class Simulator:
 
     def send(self, rank, key):
         self.sent.add(key)
-        if self.way in (P2P.BLOCKING, P2P.BLOCKING_FUSED):
+        if self.way in BUSY_WAYS:
             self.tied[rank] += 1
         if self.way is P2P.BLOCKING_FUSED and not self.has_chunks():
             wished = self.next_wish(rank)
-            if wished is not None and self.sender(wished) == self.owner[key[0]]:
+            if wished is not None and self.sender(wished) == self.taker[key]:
                 self.want(wished)
         self.match(key)
 
@@ -142,7 +176,7 @@ class Simulator:
 
     def want(self, key):
         self.wanted.add(key)
-        self.tied[self.owner[key[0]]] += 1
+        self.tied[self.taker[key]] += 1
         self.match(key)
 
     def match(self, key):
@@ -151,7 +185,7 @@ class Simulator:
             return
         wanted = key in self.wanted
         if self.way is P2P.BLOCKING_FUSED and self.has_chunks() and not wanted:
-            self.tied[self.owner[key[0]]] += 1
+            self.tied[self.taker[key]] += 1
         elif self.way is not P2P.OVERLAPPED and not wanted:
             return
         self.sent.remove(key)
@@ -159,6 +193,6 @@ class Simulator:
 
     def arrive(self, key):
         self.there.add(key)
-        if self.way in (P2P.BLOCKING, P2P.BLOCKING_FUSED):
-            self.tied[self.owner[key[0]]] -= 1
+        if self.way in BUSY_WAYS:
+            self.tied[self.taker[key]] -= 1
             self.tied[self.sender(key)] -= 1

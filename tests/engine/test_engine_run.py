@@ -242,7 +242,8 @@ def test_rendezvous_makes_plain_1f1b_deadlock_and_fused_pairs_resolve_it():
         "the run stalled at 4.100 ms: nothing is left to happen, but ranks still wait\n"
         "  rank 0: waits to send the output of 0F1 to rank 1\n"
         "  rank 1: waits to send the output of 1B0 to rank 0\n"
-        "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does) or overlapped"
+        "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does), posted (as "
+        "PyTorch does) or overlapped"
     )
     run_program(work, costs(2), network, RunSettings(p2p=P2P.BLOCKING_FUSED))
 

@@ -2,21 +2,28 @@
 
 import sys
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from megatron_calls import interleaved_calls, makespan
 from simulator_cases import outcome
 
-from hops.engine.settings import P2P
+from hops.cost.table import TableCosts
+from hops.engine.settings import P2P, RunSettings
+from hops.engine.simulate import run_program
+from hops.hardware.network import Network
+from hops.program.calls import with_calls
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS
 from hops.timing.stage_costs import StageCosts
 
 
-def built(name, ranks, microbatches):
-    scheduler = SCHEDULERS.get(name)()
+def built(name, ranks, microbatches, **parameters):
+    scheduler = SCHEDULERS.get(name)(**parameters)
     scheduler.configure(StageCosts.uniform(scheduler.shape(ranks, microbatches)))
     return scheduler.program
 
@@ -48,3 +55,29 @@ def test_a_pair_takes_the_inputs_of_both_before_it_sends():
     text = "microbatches 3, rank of stage 0 1\n0F0 0F1 0F2+0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2"
     ended = [outcome(seed, program=Program.parse(text), way=P2P.BLOCKING_FUSED) for seed in range(20)]
     assert ended == ["runs"] * 20
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_interleaving_without_overlap_takes_what_megatron_s_calls_take(seed):
+    """Call by call, to the nanosecond: stages that differ, times that vary, messages free or as long as a forward."""
+    rng = Random(seed)
+    ranks, chunks = rng.choice([2, 3, 4]), rng.choice([2, 3])
+    size, hop, vary, differ = ranks * rng.choice([2, 3, 4]), rng.choice([0, 100, 300, 1000]), rng.choice([0, 0.05]), 0.3
+    program = built("interleaved_1f1b", ranks, size, chunks=chunks)
+    calls = [interleaved_calls(rank, ranks, chunks, size) for rank in range(ranks)]
+    order = [[action for computes, _, _ in mine for action in computes] for mine in calls]
+    assert order == [[(stage, int(op), mb) for stage, op, mb in program.actions(rank)] for rank in range(ranks)]
+    means = [[1000 * (1 + differ * rng.random()), 2000 * (1 + differ * rng.random())] for _ in range(ranks * chunks)]
+    durations = [[[round(t * (1 + vary * rng.uniform(-1, 1))) for _ in range(size)] for t in each] for each in means]
+    times = np.zeros((ranks * chunks, 4, size))
+    times[:, :2] = np.array(durations) / 1e9
+    costs = TableCosts(times_s=times, sent_bytes=np.zeros((ranks * chunks, 4), dtype=np.int64))
+    network = Network.uniform(ranks, latency_s=hop / 1e9)
+    trace = run_program(program, costs, network, RunSettings(p2p=P2P.BLOCKING_FUSED))
+    assert trace.end_ns.max() == makespan(calls, durations, hop)
+    assert (trace.peer[trace.stream == 0] == -1).all(), "couples are no pairs"
+
+
+def test_orders_whose_calls_do_not_meet_are_exchanged_as_they_come():
+    assert with_calls(built("interleaved_1f1b", 4, 8)) is not None
+    assert with_calls(built("dualpipe_v", 4, 10)) is None

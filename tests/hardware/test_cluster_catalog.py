@@ -183,7 +183,14 @@ def test_every_number_of_a_device_has_a_vendor_source_and_a_date(name):
 def test_every_number_of_an_interconnect_has_a_source_and_a_date(name):
     wire = CATALOG.interconnect(name)
     assert set(wire.sources) >= {"bandwidth", "latency"}
-    assert set(wire.sources) <= {"bandwidth", "latency", "collective_share", "in_switch.share", "in_switch.members", "measured"}
+    assert set(wire.sources) <= {
+        "bandwidth",
+        "latency",
+        "collective_share",
+        "in_switch.share",
+        "in_switch.members",
+        "measured",
+    }
     for source in wire.sources.values():
         assert re.fullmatch(r"\d{4}-\d{2}", source.date)
         assert source.document

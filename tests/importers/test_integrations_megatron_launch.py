@@ -96,7 +96,7 @@ def test_a_flag_changes_what_it_should(flag, read, value):
         (BASE + "--num-layers x", "--num-layers: got 'x', expected a whole number >= 1"),
         (BASE + "--num-layers -3", "--num-layers: got '-3', expected a whole number >= 1"),
         (BASE.replace("--hidden-size 512 ", ""), "--hidden-size is missing; add it, such as --hidden-size 8"),
-        (BASE + "--tensor-model-parallel-size 2", "HOPS does not model tensor parallelism yet; expected 1"),
+        (BASE + "--tensor-model-parallel-size 2", "x tensor 2 x context 1 = 4, expected a multiple of it"),
         (BASE + "--pipeline-model-parallel-size 3", "got 2 devices for --pipeline-model-parallel-size 3"),
         (BASE + "--global-batch-size 8 --micro-batch-size 3", "--global-batch-size 8 is no multiple of"),
         (BASE + "--decoder-first-pipeline-num-layers 9", "8 layers cannot be cut evenly over 2 stages"),

@@ -22,6 +22,7 @@ SCHEDULES = {
     "gpipe-2": "gpipe",
     "interleaved-2": "interleaved_1f1b",
     "interleaved-4": "interleaved_1f1b",
+    "interleaved-zb-2": "interleaved_zb",
     "zbv-2": "zb_v",
     "dualpipev-2": "dualpipe_v",
 }

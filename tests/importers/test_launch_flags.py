@@ -11,6 +11,7 @@ from hops.importers.megatron.flags import ALIASES, by_flag, by_name, find, page,
 from hops.importers.megatron.launch import launch_from_flags
 from hops.importers.megatron.source import Asked
 from hops.importers.megatron.spec import spec_text
+from hops.spec.load import loads
 
 BASE = (
     "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --max-position-embeddings 512 "
@@ -100,6 +101,38 @@ CHANGES |= {
     "exp_avg_sq_dtype": (PRECISE, f"{PRECISE} --exp-avg-sq-dtype fp8"),
     "store_param_remainders": (PRECISE, f"{PRECISE} --no-store-param-remainders"),
 }
+TENSOR, CONTEXT, EXPERTS = "--tensor-model-parallel-size 2", "--context-parallel-size 2", "--num-experts 4"
+SHARED = f"{EXPERTS} --moe-shared-expert-intermediate-size 256"
+LATENT = "--multi-latent-attention"
+DIVIDED = {  # on four devices alike
+    "tensor_model_parallel_size": ("", TENSOR),
+    "sequence_parallel": (TENSOR, f"{TENSOR} --sequence-parallel"),
+    "tp_comm_overlap": (TENSOR, f"{TENSOR} --tp-comm-overlap"),
+    "context_parallel_size": ("", CONTEXT),
+    "cp_comm_type": (CONTEXT, f"{CONTEXT} --cp-comm-type all_gather"),
+    "hierarchical_context_parallel_sizes": (
+        f"{CONTEXT} --cp-comm-type a2a+p2p",
+        f"{CONTEXT} --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 1",
+    ),
+    "overlap_grad_reduce": ("", "--overlap-grad-reduce"),
+    "overlap_param_gather": ("", "--overlap-param-gather"),
+    "num_experts": ("", EXPERTS),
+    "expert_model_parallel_size": (EXPERTS, f"{EXPERTS} --expert-model-parallel-size 2"),
+    "expert_tensor_parallel_size": (f"{EXPERTS} {TENSOR}", f"{EXPERTS} {TENSOR} --expert-tensor-parallel-size 1"),
+    "moe_router_topk": (EXPERTS, f"{EXPERTS} --moe-router-topk 1"),
+    "moe_ffn_hidden_size": (EXPERTS, f"{EXPERTS} --moe-ffn-hidden-size 256"),
+    "moe_shared_expert_intermediate_size": (EXPERTS, SHARED),
+    "moe_shared_expert_gate": (SHARED, f"{SHARED} --moe-shared-expert-gate"),
+    "moe_shared_expert_overlap": (SHARED, f"{SHARED} --moe-shared-expert-overlap"),
+    "moe_layer_freq": (EXPERTS, f"{EXPERTS} --moe-layer-freq '([0]*1+[1]*7)'"),
+    "moe_router_enable_expert_bias": (EXPERTS, f"{EXPERTS} --moe-router-enable-expert-bias"),
+    "multi_latent_attention": ("", LATENT),
+    "q_lora_rank": (LATENT, f"{LATENT} --q-lora-rank 64"),
+    "kv_lora_rank": (LATENT, f"{LATENT} --kv-lora-rank 64"),
+    "qk_head_dim": (LATENT, f"{LATENT} --qk-head-dim 64"),
+    "qk_pos_emb_head_dim": (LATENT, f"{LATENT} --qk-pos-emb-head-dim 32"),
+    "v_head_dim": (LATENT, f"{LATENT} --v-head-dim 64"),
+}
 # What needs more than a flag to be seen, or is only in configuration files; tested elsewhere.
 ELSEWHERE = {
     "activation_func", "add_position_embedding", "recompute_method", "recompute_num_layers", "recompute_modules",
@@ -109,7 +142,33 @@ ELSEWHERE = {
 
 def test_every_applied_flag_has_its_effect_tested():
     applied = {row.name for row in rows() if row.treatment == "applied"}
-    assert applied == set(CHANGES) | ELSEWHERE
+    assert applied == set(CHANGES) | set(DIVIDED) | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_a_flag_that_divides_a_job_changes_the_spec(name):
+    before, after = DIVIDED[name]
+    devices = ("h100",) * 4
+    assert spec_of(BASE + before, devices) != spec_of(BASE + after, devices)
+
+
+def test_a_divided_launch_lists_all_devices_and_its_axes():
+    flags = f"{TENSOR} --sequence-parallel --use-distributed-optimizer --overlap-grad-reduce"
+    spec = loads(spec_of(BASE + flags, ("h100",) * 8))
+    mesh = spec.mesh()
+    assert (mesh.tensor, mesh.pipeline, mesh.data, mesh.num_ranks) == (2, 2, 2, 8)
+    assert spec.pipeline.microbatches == 4
+    assert spec.pipeline.model.vocab == 1024  # 1000 padded to a multiple of 128 x 2
+    assert spec.parallel.overlap == ("gradients",)
+
+
+def test_experts_are_divided_over_the_same_devices():
+    flags = f"{EXPERTS} --moe-router-topk 2 --expert-model-parallel-size 4 --moe-layer-freq '([0]*1+[1]*7)'"
+    spec = loads(spec_of(BASE + flags, ("h100",) * 8))
+    assert spec.mesh().expert == 4
+    assert spec.pipeline.model.experts.dense_layers == (0,)
+    with pytest.raises(UsageError, match="names 3 layers, expected the 8 there are"):
+        launched(BASE + f"{EXPERTS} --moe-layer-freq '([0]*1+[1]*2)'")
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -200,11 +259,8 @@ def test_a_refused_flag_can_be_left_out():
     [
         ("--nm-layers 8", "--nm-layers (did you mean --num-layers?): no flag of Megatron-LM is spelt so"),
         ("--xyzzy", "--xyzzy: no flag of Megatron-LM is spelt so"),
-        ("--num-experts 8 --moe-router-topk 1", "--moe-router-topk 1: layers with experts are not modelled yet"),
-        (
-            "--tensor-model-parallel-size 2 --sequence-parallel",
-            "--sequence-parallel: tensor parallelism is not modelled",
-        ),
+        ("--num-experts 8 --moe-token-dropping", "--moe-token-dropping: this choice of experts is not modelled"),
+        ("--context-parallel-size 2 --cp-comm-type p2p a2a", "expected one of p2p"),
         (
             "--recompute-granularity full --recompute-method block --recompute-num-layers 1",
             "got '1', expected 4 or more",
@@ -234,9 +290,9 @@ def test_what_cannot_be_followed_is_refused(flags, message):
 
 def test_all_refused_and_unknown_flags_are_named_at_once():
     with pytest.raises(UsageError) as error:
-        launched(BASE + "--num-experts 8 --squared-relu --tensor-model-parallel-size 4 --hiden-size 3")
+        launched(BASE + "--num-experts 8 --moe-token-dropping --squared-relu --use-megatron-fsdp --hiden-size 3")
     text = str(error.value)
-    for name in ("--num-experts 8", "--squared-relu", "--tensor-model-parallel-size 4", "--hiden-size (did you mean"):
+    for name in ("--moe-token-dropping", "--squared-relu", "--use-megatron-fsdp", "--hiden-size (did you mean"):
         assert name in text
 
 

@@ -47,6 +47,7 @@ def test_actions_and_optimizer_steps_become_a_trace(tmp_path):
         (3, '[0, "F", 0, 0, 1.5, 2]', "rank0.hops.jsonl:3: got"),
         (3, '[0, "F", -1, 0, 1, 2]', "rank0.hops.jsonl:3: got"),
         (3, '[0, "F", 0, 0, 3, 2]', "rank0.hops.jsonl:3: got"),
+        (3, '[0, "F", 0, 0, 1, 2, 3]', "rank0.hops.jsonl:3: got"),
         (3, "[0,", "rank0.hops.jsonl:3: got"),
         (2, '[0, "F", 0, 1, 1, 2]', "rank0.hops.jsonl:2: 0F1 of iteration 0 on rank 0: got microbatch 1"),
     ],

@@ -161,3 +161,12 @@ def test_stages_of_zero_that_there_are_not_are_refused():
     with pytest.raises(UsageError) as error:
         StateShards.zero(4, 8)
     assert str(error.value) == "the stage of ZeRO must be 0, 1, 2 or 3, but got 4"
+
+
+@pytest.mark.parametrize(("unit", "inputs"), [(1, 4), (2, 2), (3, 2), (4, 1), (8, 1)])
+def test_layers_made_again_together_keep_one_input_and_need_room_for_all(unit, inputs):
+    """Megatron-LM's uniform method: an input per unit, and all layers of a unit at once in the backward pass."""
+    part = StageSlice(layers=4, embedding=False, head=False)
+    full, size = memory(MOE, WHOLE, part, recompute="full", recompute_unit=unit), 2 * 1024 * 512
+    assert full.activation_bytes == inputs * size
+    assert full.workspace_bytes == min(unit, 4) * memory(MOE, WHOLE).activation_bytes - size

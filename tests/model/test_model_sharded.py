@@ -350,3 +350,44 @@ def test_impossible_shares_are_refused(make, message):
 def test_a_collective_computes_nothing_and_counts_all_its_calls():
     ring = Collective(name="context", kind="ring", axis=Axis.CONTEXT, bytes=5, calls=3)
     assert (ring.flop, ring.total_bytes) == (0, 15)
+
+
+def moved(op, name):
+    return sum(kernel.total_bytes for kernel in op.kernels if kernel.name == name)
+
+
+def test_tokens_are_permuted_to_experts_and_back_and_sorted_once_more_after_a_journey():
+    """In F tokens are read and rows written, and back; in I the same, and rows are read again for their weights."""
+    one, travelled = work(WHOLE, MOE), work(Shards(expert=4), MOE)
+    token = 2 * S * B * H
+    assert moved(one.forward, "permutation") == 2 * (token + 4 * token)
+    assert moved(one.input_backward, "permutation") == 2 * (token + 4 * token) + 4 * token
+    for op in ("forward", "input_backward"):
+        sorted_twice = moved(getattr(travelled, op), "permutation") - moved(getattr(one, op), "permutation")
+        assert sorted_twice == 4 * 4 * token
+    alone = work(Shards(expert=16), MOE)  # one expert a device has nothing to sort
+    assert moved(alone.forward, "permutation") == moved(one.forward, "permutation")
+
+
+def test_the_router_scores_every_expert_for_every_token():
+    """A product of h x experts; scores converted, normed, searched: e + 21 bytes each; backwards e + 16."""
+    layer, scores = work(WHOLE, MOE), S * B * 16
+    assert sum(each.flop for each in layer.forward.kernels if each.name == "router") == 2 * scores * H
+    operands = 2 * (S * B * H + H * 16 + scores)
+    assert moved(layer.forward, "router") == operands + scores * (2 + 21)
+    assert moved(layer.input_backward, "router") == operands + scores * (2 + 16)
+
+
+@pytest.mark.parametrize("op", ["forward", "input_backward"])
+def test_sequence_parallelism_divides_all_passes_and_tensor_parallelism_those_between_its_layers(op):
+    """What norms, residuals and dropout move (h per token) is done by every device without sequence parallelism."""
+    whole, split, plain = (work(shards) for shards in (WHOLE, Shards(tensor=4, sequence=True), Shards(tensor=4)))
+    by_all = {"forward": 4 * H + 6 * H, "input_backward": 6 * H + 6 * H}[op] * 2 + 2 * H
+    assert 4 * moved(getattr(split, op), "elementwise") == moved(getattr(whole, op), "elementwise")
+    held = moved(getattr(plain, op), "elementwise") - moved(getattr(split, op), "elementwise")
+    assert held == S * B * by_all * 3 // 4
+
+
+def test_heads_that_are_normed_move_queries_and_keys_twice_more():
+    plain, normed = (work(WHOLE, replace(LLAMA, head_norms=choice)).forward for choice in (False, True))
+    assert moved(normed, "elementwise") - moved(plain, "elementwise") == 2 * S * B * 2 * (H + KV * H // HEADS)

@@ -3,8 +3,9 @@
 import json
 
 import pytest
+
 from hops.errors import UsageError
-from hops.published.job import Job, precision_of, recompute_of
+from hops.published.job import PublishedJob, precision_of, recompute_of
 from hops.published.models import bare, dense_layers, named_model
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, UnreadRow, read_rows
@@ -40,7 +41,7 @@ def read(data):
 
 
 def document(**changes):
-    return Job.of(PublishedRow(**read({**ROW, **changes}))).document()
+    return PublishedJob.of(PublishedRow(**read({**ROW, **changes}))).document()
 
 
 def test_a_row_becomes_a_spec_whose_sizes_multiply():
@@ -140,11 +141,11 @@ def test_layers_without_experts_by_megatrons_frequency():
 def test_flops_per_second_become_seconds():
     """Half of the scores count, except where a source counts all of them."""
     stated = read({**ROW, "step_s": None, "tflops_per_gpu": 100.0})
-    job = Job.of(PublishedRow(**stated))
+    job = PublishedJob.of(PublishedRow(**stated))
     whole = job.model.model_flop(sequence_length=1024, samples=32)
     scores = 6.0 * 1024 * 32 * 16 * 1024 * 2 * 1024
     assert measured_seconds(job.row, job) == pytest.approx((whole - scores / 2) / (100e12 * 8))
-    full = Job.of(PublishedRow(**{**stated, "source": "nemo-long-seq"}))
+    full = PublishedJob.of(PublishedRow(**{**stated, "source": "nemo-long-seq"}))
     assert measured_seconds(full.row, full) == pytest.approx(
         full.model.model_flop(sequence_length=1024, samples=32) / (100e12 * 8)
     )

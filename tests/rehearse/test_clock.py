@@ -61,3 +61,14 @@ def test_the_host_prepares_the_next_action():
     assert (clock.free_ns, clock.next_ns) == (5 * MS, 6 * MS)
     assert clock.run(0, 5 * MS, MS) == (6 * MS, 11 * MS)
     assert clock.run(20 * MS, 5 * MS, MS) == (20 * MS, 25 * MS)
+
+
+def test_a_last_action_that_was_done_too_late_counts():
+    for oversleeps, late in ((TOLERANCE_NS, 0), (TOLERANCE_NS + 1, 1)):
+        machine = Machine(oversleeps=oversleeps)
+        clock = DeviceClock(machine.now, machine.sleep)
+        clock.begin(0)
+        clock.run(0, 5 * MS)
+        clock.run(0, 5 * MS)
+        clock.end()
+        assert (clock.late, clock.woke_ns - clock.free_ns, clock.worst_ns) == (late, oversleeps, oversleeps)

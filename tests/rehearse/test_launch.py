@@ -29,7 +29,8 @@ def job(tmp_path):
     return Job(
         folder=str(tmp_path), port=1, rank_of_stage=(0, 1, 2), num_microbatches=2, actions=launch.actions_of(PROGRAM),
         durations_ns=({},),
-        opens_pair=((), (), ()), host_ns=0, hop_ns=(0, 0), links=SEND_LINKS, clean=1, attempts=1, budget_s=1.0, schedule="1f1b",
+        opens_pair=((), (), ()), host_ns=0, hop_ns=(0, 0), links=SEND_LINKS,
+        clean=1, attempts=1, budget_s=1.0, schedule="1f1b",
         devices=("a", "b", "c"), parent=os.getpid(),
     )  # fmt: skip
 

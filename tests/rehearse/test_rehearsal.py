@@ -1,6 +1,7 @@
 """Rehearsals in PyTorch's runtime: the order is the program's in every one, and clean ones take the simulated time."""
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -10,8 +11,12 @@ from rich.console import Console
 
 import hops
 from hops.cli.main import main
+from hops.diagnose.stragglers import find_stragglers
 from hops.errors import UsageError
 from hops.importers.base import read_trace
+from hops.importers.measured_spec import measured_spec
+from hops.metrics.iterations import Iterations
+from hops.metrics.summary import RunFacts
 from hops.rehearse.rehearsal import RehearsalEffort, pipeline_ns, rehearse, rehearse_all
 from hops.report.rehearsal import render_rehearsal
 from hops.trace.order import program_from_trace
@@ -38,7 +43,7 @@ def times_agree(found, within):
     assert min(found.measured_ms) == pytest.approx(found.simulated_ms, rel=within)
 
 
-SCHEDULES = ("1f1b", "zb_h1", "{name: interleaved_1f1b, chunks: 2}", "dualpipe_v")
+SCHEDULES = ("1f1b", "zb_h1", "zero_bubble", "{name: interleaved_1f1b, chunks: 2}", "dualpipe_v")
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,46 @@ def test_pytorch_runs_the_program_in_its_order(rehearsed, schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_clean_iterations_take_the_simulated_time(rehearsed, schedule):
     times_agree(rehearsed[schedule][0], within=0.04)
+
+
+def imported(tmp_path, *runs):
+    found = measured_spec([Iterations.of(run.trace, RunFacts()) for run in runs], name="run", program_file="p.txt")
+    (tmp_path / "p.txt").write_text(str(found.program))
+    (tmp_path / "spec.yaml").write_text(found.text)
+    return hops.load(tmp_path / "spec.yaml")
+
+
+@needs_torch
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_there_and_back(rehearsed, schedule, tmp_path):
+    """Simulated, exported, rehearsed, traced, imported, simulated again: within 2 % of what was measured."""
+    found, _ = rehearsed[schedule]
+    if found.late_actions:
+        pytest.skip(TOO_BUSY)
+    again = hops.simulate(imported(tmp_path, found))
+    assert program_from_trace(again.trace).same_order(found.program)
+    assert pipeline_ns(again)[0] / 1e6 == pytest.approx(min(found.measured_ms), rel=0.02)
+
+
+@needs_torch
+def test_two_rehearsed_schedules_predict_a_third(rehearsed, tmp_path):
+    known = [rehearsed[schedule][0] for schedule in ("1f1b", "zb_h1")]
+    third, _ = rehearsed["zero_bubble"]
+    if any(each.late_actions for each in (*known, third)):
+        pytest.skip(TOO_BUSY)
+    predicted = hops.simulate(imported(tmp_path, *known).with_({"pipeline.schedule": "zero_bubble"}))
+    assert pipeline_ns(predicted)[0] / 1e6 == pytest.approx(min(third.measured_ms), rel=0.03)
+
+
+@needs_torch
+def test_a_slow_rank_is_found_from_the_trace_alone():
+    text = re.sub(r"stage_times: .*", "stage_times: {forward: [8 ms, 8 ms, 12 ms, 8 ms, 8 ms], backward: 16 ms}", SPEC)
+    text = text.replace("backward: 16 ms", "backward: [16 ms, 16 ms, 24 ms, 16 ms, 16 ms]")
+    spec = hops.loads(re.sub(r"nodes: .*", "nodes: [{count: 5, devices: [l4]}]", text))
+    found = rehearse(spec, effort=RehearsalEffort(iterations=2, attempts=4))
+    (slow,) = find_stragglers(found.trace).stragglers
+    assert slow.ranks == (2,)
+    assert slow.factor == pytest.approx(1.5, rel=0.05)
 
 
 @needs_torch

@@ -36,7 +36,8 @@ def text(row):
     copies = ""
     if row["schedule"] in BOTH_WAYS:  # the rows name a stage of the second copy as that of the first
         place, copies = ranks + ranks[::-1], ", copies 2"
-    return "\n".join([f"microbatches {row['M']}, rank of stage {' '.join(map(str, place))}{copies}", *lines])
+    slices = f", slices {row['slices']}" if "slices" in row else ""
+    return "\n".join([f"microbatches {row['M']}, rank of stage {' '.join(map(str, place))}{copies}{slices}", *lines])
 
 
 def _entry(word):

@@ -13,8 +13,8 @@ from hops.timing.stage_costs import StageCosts
 
 NAMES = [
     "gpipe", "1f1b", "interleaved_1f1b", "interleaved_zb", "looped_bfs", "grouped_interleaved", "combined_1f1b",
-    "zb_h1", "zb_h2", "zb_v", "v_half", "v_min", "v_1f1b", "dualpipe_v", "dualpipe", "chimera", "zero_bubble",
-    "zero_bubble_paper",
+    "zb_h1", "zb_h2", "zb_v", "v_half", "v_min", "v_auto", "v_1f1b", "dualpipe_v", "dualpipe", "chimera",
+    "seq1f1b", "zero_bubble", "zero_bubble_paper",
 ]  # fmt: skip
 
 

@@ -237,6 +237,7 @@ def test_every_static_built_in_can_be_a_contender():
         Shape.loop(4, num_microbatches=8, chunks=2),
         Shape.v(4, num_microbatches=8),
         Shape.both_ways(4, num_microbatches=8),
+        Shape.loop(4, num_microbatches=8).sliced(2),
     ]
     found = set().union(*(builtin_programs(StageCosts.uniform(shape)) for shape in shapes))
     found = {name.partition(" ")[0] for name in found}  # without what they state

@@ -17,9 +17,12 @@ from benchmarks.differential import random_order, random_work
 
 from hops.bounds.lower_bound import lower_bound
 from hops.errors import DoesNotFitError
+from hops.program.action import Action, Op
 from hops.program.shape import Shape
+from hops.schedules.base import SCHEDULERS
 from hops.schedules.builtins import builtin_programs
-from hops.schedules.hops_hetero import HopsHetero
+from hops.schedules.hops_hetero import HopsHetero, HopsHeteroAdaptive
+from hops.search.robust import Noise, expected_ns
 from hops.search.search import judge, search
 from hops.timing.longest_path import evaluate
 from hops.timing.memory_peaks import fits_budget, memory_peaks
@@ -84,9 +87,15 @@ def uniform(size, **changes):
     "changes",
     [
         {"host_per_action_s": 3e-4},
-        {"posted": True},
+        {"posted": True, "hop_s": (3e-3, 3e-3)},
         {"microbatch_work": (2.0, 1.0, 0.5, 1.0, 3.0), "hop_bytes_s": (1e-4, 2e-4)},
-        {"microbatch_work": (2.0, 1.0, 0.5, 1.0, 3.0), "posted": True, "host_per_action_s": 1e-4},
+        {
+            "microbatch_work": (2.0, 1.0, 0.5, 1.0, 3.0),
+            "posted": True,
+            "host_per_action_s": 1e-4,
+            "hop_s": (3e-3, 2e-3),
+            "hop_bytes_s": (2e-3, 2e-3),
+        },
     ],
 )
 def test_an_order_takes_the_same_time_in_the_search_as_by_the_evaluator(changes):
@@ -144,3 +153,26 @@ def test_hops_hetero_tells_microbatches_apart():
     alike = [builtin_programs(profile)["1f1b"] for profile in (heavy_last, heavy_first)]
     assert alike[0] == alike[1]
     assert ends[0][0] <= evaluate(alike[0], heavy_last).makespan_ns
+
+
+def test_a_policy_counts_the_bytes_of_each_microbatch():
+    """F allocates 2 bytes x work, of which I keeps half."""
+    adaptive = HopsHeteroAdaptive(iterations=0)
+    adaptive.configure(uniform(4, microbatch_work=(3.0, 1.0, 0.5, 1.0)))
+    changes = [adaptive._change(Action(0, op, 0)) for op in (Op.F, Op.I, Op.W, Op.B)]
+    assert changes == [6, -3, -3, -6]
+    assert adaptive._change(Action(1, Op.F, 2)) == 1
+    assert adaptive._fits((0, 0), Action(0, Op.F, 0), 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"pair_factor": 0.5}, {"host_per_action_s": 3e-4}, {"microbatch_work": (2.0, 1.0, 0.5, 1.0, 3.0, 1.0, 1.0, 1.0)}],
+)
+def test_without_noise_a_program_is_expected_to_take_what_it_takes(changes):
+    scheduler = SCHEDULERS.get("dualpipe_v")()
+    profile = StageCosts.uniform(scheduler.shape(3, 8), f=1e-3, i=1e-3, w=1e-3, hop_s=2e-4)
+    scheduler.configure(profile)
+    profile = dataclasses.replace(profile, **changes)
+    found = expected_ns(profile, scheduler.program, Noise(), seed=0)
+    assert found == evaluate(scheduler.program, profile).makespan_ns

@@ -21,9 +21,11 @@ def in_flight_caps():
         "zb_v": lambda shape, rank: 2 * shape.num_ranks,
         "v_half": lambda shape, rank: None,  # it promises bytes
         "v_min": lambda shape, rank: None,
+        "v_auto": lambda shape, rank: None,
         "v_1f1b": lambda shape, rank: 2 * shape.num_ranks,
         "dualpipe": lambda shape, rank: shape.num_ranks + 1,
         "chimera": lambda shape, rank: shape.num_ranks,
+        "seq1f1b": lambda shape, rank: shape.num_ranks - 1 - rank + shape.slices,
         "looped_bfs": lambda shape, rank: 2 * shape.num_microbatches,
         "interleaved_zb": lambda shape, rank: shape.num_ranks + max(shape.num_ranks, shape.num_microbatches),
         "grouped_interleaved": lambda shape, rank: 2 * shape.num_ranks,
@@ -84,6 +86,12 @@ class TestVHalf(suite("v_half")): ...
 class TestVMin(suite("v_min")): ...
 
 
+class TestVAuto(suite("v_auto")): ...
+
+
+class TestVAutoWithLeastMemory(suite("v_auto", max_activations=1)): ...
+
+
 class TestV1F1B(suite("v_1f1b")): ...
 
 
@@ -94,6 +102,12 @@ class TestDualPipe(suite("dualpipe")): ...
 
 
 class TestChimera(suite("chimera")): ...
+
+
+class TestSeq1F1B(suite("seq1f1b")): ...
+
+
+class TestSeq1F1BInFiveSlices(suite("seq1f1b", slices=5)): ...
 
 
 class TestLoopedBFS(suite("looped_bfs")): ...

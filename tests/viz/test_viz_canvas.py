@@ -8,13 +8,13 @@ from hops.viz.canvas import fit_text, picture, picture_format, shorten, text_wid
 
 
 @pytest.mark.parametrize(
-    ("name", "got"), [("a.pdf", "suffix '.pdf'"), ("a", "no suffix"), ("a.png.gz", "suffix '.gz'")]
+    ("name", "got"), [("a.gif", "suffix '.gif'"), ("a", "no suffix"), ("a.png.gz", "suffix '.gz'")]
 )
 def test_other_suffixes_are_refused_with_the_fix(tmp_path, name, got):
     path = tmp_path / name
     with pytest.raises(UsageError) as error:
         picture_format(path)
-    assert str(error.value) == f"cannot draw {path}: got {got}, expected .png or .svg; rename the picture"
+    assert str(error.value) == f"cannot draw {path}: got {got}, expected .png, .svg or .pdf; rename the picture"
 
 
 def test_the_suffix_may_be_in_capitals(tmp_path):

@@ -93,5 +93,5 @@ def test_the_same_runs_give_the_same_bytes(tmp_path):
 def test_nothing_to_compare_and_unknown_suffixes_are_said(tmp_path):
     with pytest.raises(UsageError, match="nothing to compare: got no runs, expected at least one"):
         draw_comparison([], tmp_path / "a.png")
-    with pytest.raises(UsageError, match=r"got no suffix, expected \.png or \.svg"):
+    with pytest.raises(UsageError, match=r"got no suffix, expected \.png, \.svg or \.pdf"):
         draw_comparison(runs_of(1, 1), tmp_path / "a")

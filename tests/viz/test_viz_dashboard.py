@@ -183,5 +183,5 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 
 def test_an_unknown_suffix_is_refused(tmp_path):
     trace = CASES["1 rank, 1 microbatch"]
-    with pytest.raises(UsageError, match=r"got suffix '\.gif', expected \.png or \.svg; rename the picture"):
+    with pytest.raises(UsageError, match=r"got suffix '\.gif', expected \.png, \.svg or \.pdf; rename the picture"):
         draw_dashboard(trace, summarize(trace, RunFacts()), RunFacts(), tmp_path / "a.gif")

@@ -220,5 +220,5 @@ def test_warm_up_that_leaves_nothing_is_said(tmp_path):
 
 
 def test_an_unknown_suffix_is_refused_before_anything_is_drawn(tmp_path):
-    with pytest.raises(UsageError, match=r"got suffix '\.jpg', expected \.png or \.svg; rename the picture"):
+    with pytest.raises(UsageError, match=r"got suffix '\.jpg', expected \.png, \.svg or \.pdf; rename the picture"):
         draw_timeline(CASES["4 ranks"], facts_of(CASES["4 ranks"]), tmp_path / "a.jpg")

@@ -82,7 +82,7 @@ def test_no_text_hides_another_or_leaves_the_sheet(figure):
 
 
 def test_pictures_are_png_or_svg(tmp_path):
-    with pytest.raises(UsageError, match=r"expected \.png or \.svg"):
+    with pytest.raises(UsageError, match=r"expected \.png, \.svg or \.pdf"):
         draw_validation(made(2), tmp_path / "validation.jpg")
 
 

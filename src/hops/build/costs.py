@@ -11,6 +11,7 @@ from hops.cost.data_parallel import NOTHING_HELD, Held, held_by, with_microbatch
 from hops.cost.iteration_end import StepModel, optimizer_steps
 from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
+from hops.cost.sliced import sliced
 from hops.cost.stated import Backward, FusedBackward, MeasuredBackward, SplitBackward, StatedCosts, UnsplitBackward
 from hops.cost.uneven import uneven
 from hops.distributions import Constant, Distribution
@@ -29,7 +30,24 @@ def build_costs(known: Figures, shape: Shape) -> CostModel:
     work = known.spec.pipeline.microbatch_work
     costs: CostModel = _analytic(known, shape) if times is None else _stated(known, times, shape)
     costs = costs if jitter is None else Jittered(inner=costs, factors=jitter.build())
-    return uneven(costs, work.build() if isinstance(work, Form) else work)
+    costs = uneven(costs, work.build() if isinstance(work, Form) else work)
+    return sliced(costs, shape.slices, _attention_share(known))
+
+
+def _attention_share(known: Figures) -> float:
+    """What part of a microbatch's FLOPs the products of causal attention are; 0 where stage times are stated.
+
+    They alone grow with the square of the sequence: half a sequence saves half of them and half of all. Model FLOPs
+    count attention to all tokens, twice what is causal.
+    """
+    if known.work is None:
+        return 0.0
+    length, samples = known.work.batch.sequence_length, known.work.batch.samples
+    whole, halves = (
+        parts * known.work.model.model_flop(sequence_length=length // parts, samples=samples) for parts in (1, 2)
+    )
+    causal = whole - halves
+    return causal / (whole - causal)
 
 
 def _stated(known: Figures, times: StageTimes, shape: Shape) -> StatedCosts:

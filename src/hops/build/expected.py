@@ -40,7 +40,7 @@ def expected(
         blocking=pipeline.p2p in {"blocking", "blocking_fused"},
         posted=pipeline.p2p == "posted",
         host_per_action_s=pipeline.host_per_action,
-        microbatch_work=_work(pipeline),
+        microbatch_work=tuple(each for each in _work(pipeline) for _ in range(shape.slices)),
         pair_factor=pipeline.pair_factor,
         activation_bytes=tuple(memory.activation_bytes for memory in memories),
         kept_for_weight_bytes=tuple(memory.kept_for_weight_bytes for memory in memories),

@@ -101,7 +101,9 @@ def build(spec: Spec) -> Setup:
         facts=replace(
             setup.facts,
             warmup_iterations=simulation.warmup_iterations,
-            microbatch_work=_work(spec, setup.costs),  # drawn by the seed, for each iteration
+            microbatch_work=_work(
+                spec, setup.costs, setup.shape.num_microbatches
+            ),  # drawn by the seed, for each iteration
         ),
     )
 
@@ -124,7 +126,6 @@ def _built(spec: Spec) -> Setup:
     costs = build_costs(known, shape)
     network = build_network(known, shape, costs)
     profile = expected(shape, costs, network, known.devices, pipeline=spec.pipeline)
-    check_length(spec, profile)
     return Setup(
         known=known,
         shape=shape,
@@ -164,19 +165,18 @@ def _facts(known: Figures, shape: Shape, costs: CostModel) -> RunFacts:
         else costs.device_flop * spec.parallel.copy_devices / shape.copies,
         peak_flop_per_s=tuple(rates.peak_flop_per_s for rates in known.rates),
         stage_memory=tuple(costs.memory(stage) for stage in range(shape.num_stages)),
-        microbatch_work=_work(spec, costs),
+        microbatch_work=_work(spec, costs, shape.num_microbatches),
         host_per_action_ns=int(to_ns(np.array(spec.pipeline.host_per_action))),
         memory_bytes=tuple(device.kind.memory_bytes for device in known.devices),
     )
 
 
-def _work(spec: Spec, costs: CostModel) -> tuple[tuple[float, ...], ...]:
+def _work(spec: Spec, costs: CostModel, count: int) -> tuple[tuple[float, ...], ...]:
     """The work of every microbatch: a row per iteration, one row for all, or () where all are 1."""
     stated, simulation = spec.pipeline.microbatch_work, spec.simulation
     if stated is None:
         return ()
     rows = 1 if isinstance(stated, tuple | ConstantForm) else simulation.iterations
-    count = spec.pipeline.microbatches
     return tuple(tuple(costs.work(number, count, simulation.seed).tolist()) for number in range(rows))
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from hops.calibrate.kernel_rows import (
     MeasuredAttention,
-    MeasuredBackward,
-    MeasuredForward,
+    MeasuredAttentionBackward,
+    MeasuredAttentionForward,
     MeasuredGroup,
     MeasuredKernel,
     MeasuredProduct,
@@ -77,7 +77,7 @@ def fit_kernels(
     def attention(rows: Sequence[MeasuredAttention]) -> Callable[[Mapping[str, float]], Floats]:
         def residuals(x: Mapping[str, float]) -> Floats:
             fit = _attention(x, x)
-            backward = isinstance(rows[0], MeasuredBackward)
+            backward = isinstance(rows[0], MeasuredAttentionBackward)
             predicted = [
                 attention_seconds(
                     1.0,
@@ -95,7 +95,10 @@ def fit_kernels(
         return residuals
 
     products, groups = of_kind(kernels, MeasuredProduct, gpu), of_kind(kernels, MeasuredGroup, gpu)
-    forward, backward = of_kind(kernels, MeasuredForward, gpu), of_kind(kernels, MeasuredBackward, gpu)
+    forward, backward = (
+        of_kind(kernels, MeasuredAttentionForward, gpu),
+        of_kind(kernels, MeasuredAttentionBackward, gpu),
+    )
     single, single_errors = _cross_validated(gpu, "matmul", products, product, _PRODUCT)
     grouped, grouped_errors = _cross_validated(gpu, "group_matmul", groups, product, _PRODUCT)
     there, there_errors = _cross_validated(gpu, "sdp_fwd", forward, attention, _ATTENTION)

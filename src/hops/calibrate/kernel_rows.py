@@ -101,12 +101,12 @@ class MeasuredAttention(MeasuredKernel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredForward(MeasuredAttention):
+class MeasuredAttentionForward(MeasuredAttention):
     """Of the forward pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredBackward(MeasuredAttention):
+class MeasuredAttentionBackward(MeasuredAttention):
     """Of the backward pass, 2.5 times the FLOPs."""
 
 
@@ -123,8 +123,8 @@ class BestProduct(MeasuredKernel):
 KINDS: dict[str, type[MeasuredKernel]] = {
     "matmul": MeasuredProduct,
     "group_matmul": MeasuredGroup,
-    "sdp_fwd": MeasuredForward,
-    "sdp_bwd": MeasuredBackward,
+    "sdp_fwd": MeasuredAttentionForward,
+    "sdp_bwd": MeasuredAttentionBackward,
     "matmul_best_shape": BestProduct,
 }
 

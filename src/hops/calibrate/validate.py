@@ -2,8 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +15,7 @@ from hops.calibrate.replay import DESCRIPTION, replay
 from hops.calibrate.score import RunFigures, RunScore, Suite, measured_outcome, suite
 from hops.cost.profile import read_profile, write_profile
 from hops.errors import HopsError, UsageError
+from hops.processes import on_cores
 from hops.trace.trace import Trace
 
 REPLAY = "replay"
@@ -115,7 +114,7 @@ def validate(folders: Sequence[Path], readers: Readers, profile: Path, *, jobs: 
     Raises UsageError if none is left.
     """
     tasks = [(folder, readers, profile, tuple(DESCRIPTIONS)) for folder in folders]
-    return _together(_each(_validate_run, tasks, jobs), [], how=f"profile {profile.stem}")
+    return _together(on_cores(_validate_run, tasks, jobs), [], how=f"profile {profile.stem}")
 
 
 def _together(found: Sequence[ValidatedRun | tuple[str, str]], bad: Sequence[tuple[str, str]], how: str) -> Validation:
@@ -136,7 +135,7 @@ def cross_validate(
     """
     if number < 2:
         raise UsageError(f"--folds: got {number}, expected at least 2")
-    reasons = _each(_why_unreadable, [(folder, readers) for folder in folders], jobs)
+    reasons = on_cores(_why_unreadable, [(folder, readers) for folder in folders], jobs)
     bad = [(folder.name, reason) for folder, reason in zip(folders, reasons, strict=True) if reason]
     folders = [folder for folder, reason in zip(folders, reasons, strict=True) if not reason]
     inputs = [readers.inputs(folder) for folder in folders]
@@ -147,22 +146,14 @@ def cross_validate(
             ([folder for folder, own in zip(folders, fold, strict=True) if own != each], readers, file)
             for each, file in profiles.items()
         ]
-        _each(_calibrate_fold, others, jobs)
+        on_cores(_calibrate_fold, others, jobs)
         tasks = [
             (folder, readers, profiles[own], tuple(DESCRIPTIONS)) for folder, own in zip(folders, fold, strict=True)
         ]
-        runs = _each(_validate_run, tasks, jobs)
+        runs = on_cores(_validate_run, tasks, jobs)
     scenarios = len({scenario(each) for each in inputs})
     how = f"{number}-fold cross-validation over {scenarios} scenarios, shuffled with seed {seed}"
     return _together(runs, bad, how)
-
-
-def _each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int) -> list[Any]:
-    """Results in the order of the tasks, by `jobs` processes."""
-    if jobs < 1:
-        raise UsageError(f"--jobs: got {jobs}, expected at least 1")
-    with ProcessPoolExecutor(max_workers=jobs) if jobs > 1 else nullcontext() as pool:
-        return list((map if pool is None else pool.map)(work, tasks))
 
 
 def _why_unreadable(task: tuple[Path, Readers]) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hops.diagnose.versus import Versus
+    from hops.rehearse.experiment import Case
 
 app = typer.Typer(help="Compare with published benchmarks.", no_args_is_help=True)
 COST_MODELS = {"as given": False, "B := I + W": True}
@@ -123,3 +124,62 @@ def _gains(reports: dict[str, list[dict[str, Any]]]) -> "Table":
 
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
+
+
+CleanOption = Annotated[
+    int, typer.Option("--iterations", "-n", min=1, max=100, help="Clean iterations that are wanted of each.")
+]
+
+
+@app.command("rehearse")
+def rehearse_schedules(
+    ranks: Annotated[int, typer.Option("--ranks", "-p", min=2, max=16, help="Ranks, a process each.")] = 4,
+    p2p: Annotated[str, typer.Option("--p2p", metavar="NAME", help="overlapped or posted.")] = "overlapped",
+    iterations: CleanOption = 1,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Every schedule in PyTorch's runtime on equal stages, messages of 0 and 3 ms: simulated against measured times."""
+    from hops.rehearse.experiment import schedule_cases
+
+    _experiment([list(schedule_cases(ranks, p2p=p2p))], iterations, as_json=as_json)
+
+
+@app.command("rehearse-hetero")
+def rehearse_hetero(
+    layouts: Annotated[
+        int, typer.Option("--layouts", min=0, max=16, help="How many of the original's 16 pipelines, too.")
+    ] = 16,
+    eight: Annotated[bool, typer.Option("--eight/--no-eight", help="Pipelines of 8 stages, too.")] = True,
+    iterations: CleanOption = 1,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Pipelines with one slow stage, and the original's: which schedule wins where, simulated and run in PyTorch.
+
+    A process per rank. Takes some minutes, and a machine that does little else: rows that were not clean are marked.
+    """
+    from itertools import islice
+
+    from hops.diagnose.versus import hetero_times
+    from hops.rehearse.experiment import layout_cases, slow_stage_cases
+
+    given = dict(islice(hetero_times().items(), layouts))
+    groups = [[*slow_stage_cases(4), *layout_cases(given)], *([list(slow_stage_cases(8))] if eight else [])]
+    _experiment(groups, iterations, as_json=as_json)
+
+
+def _experiment(groups: "list[list[Case]]", iterations: int, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from hops.cli.console import show, show_json
+    from hops.rehearse.experiment import ranked, run_cases
+    from hops.rehearse.rehearsal import RehearsalEffort
+    from hops.report.rehearsal import render_experiment
+
+    effort = RehearsalEffort(iterations=iterations, attempts=6 * iterations, budget_s=20.0 * iterations)
+    rows = [row for cases in groups for row in run_cases(cases, effort)]
+    if as_json:
+        show_json({"rows": [asdict(row) for row in rows], "pairs": asdict(ranked(rows))})
+        return
+    show(render_experiment(rows, ranked(rows)))

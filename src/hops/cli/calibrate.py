@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hops.cli.console import JobsOption, QuietOption
+from hops.cli.console import AllCoresOption, QuietOption
 from hops.errors import UsageError
 
 SHIPPED_DEFAULT = "megatron-aws"
@@ -59,7 +59,8 @@ def _learn(tables: list[Path], folder: Path, *, quiet: bool) -> None:
         got = ", ".join(map(str, tables))
         raise UsageError(f"got {got}, expected two files of public tables: hops calibrate KERNELS.jsonl ROWS.jsonl")
     folder.mkdir(parents=True, exist_ok=True)
-    for each in learn(*tables, folder):
+    kernels, rows = tables
+    for each in learn(kernels, rows, folder):
         if not quiet:
             errors = f"{each.fitted_pct:.1f} % on {each.jobs} jobs, {each.left_out_pct:.1f} % on those left out"
             show(f"wrote {folder / f'published-{each.name}.yaml'}: step times {errors}")
@@ -110,7 +111,7 @@ def validate(
         int,
         typer.Option(min=0, help="Leading iterations of traces to leave out, beyond those that were not recorded."),
     ] = 0,
-    jobs: JobsOption = 2,
+    jobs: AllCoresOption = None,
     *,
     quiet: QuietOption = False,
 ) -> None:
@@ -130,6 +131,7 @@ def validate(
     from hops.cli.console import show
     from hops.cli.recorded import megatron, profile_file
     from hops.files import atomic_write
+    from hops.processes import cores
     from hops.report.validation import PICTURE, render_validation, write_report
     from hops.viz.html.page import write_report as write_page
     from hops.viz.html.results import validation_page
@@ -137,9 +139,9 @@ def validate(
 
     folders = run_folders(runs)
     if folds:
-        found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs)
+        found = cross_validate(folders, megatron(warmup), number=folds, seed=seed, jobs=jobs or cores())
     else:
-        found = validate_runs(folders, megatron(warmup), profile_file(profile or SHIPPED_DEFAULT), jobs=jobs)
+        found = validate_runs(folders, megatron(warmup), profile_file(profile or SHIPPED_DEFAULT), jobs=jobs or cores())
     if json_file is not None:
         with atomic_write(json_file) as out:
             json.dump(found.to_dict(), out, indent=2, allow_nan=False)

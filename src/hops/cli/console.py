@@ -107,4 +107,7 @@ SetOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON only; --json FILE: write it there.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that work at once.")]
+AllCoresOption = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes; default: one per core. Results are the same."),
+]

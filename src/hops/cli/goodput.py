@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.console import AllCoresOption, JsonOption, QuietOption, SetOption, SpecArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ def goodput(
         typer.Option("--policies", metavar="A,B,C", help="Compare these recovery policies; default: the spec's one."),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG or SVG).")
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw goodput over time (PNG, SVG or PDF).")
     ] = None,
     page: Annotated[
         Path | None,
@@ -43,6 +43,7 @@ def goodput(
     sweep: Annotated[
         bool, typer.Option("--sweep-checkpoint-interval", help="Find the best checkpoint interval instead.")
     ] = False,
+    jobs: AllCoresOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -54,6 +55,7 @@ def goodput(
     from hops.errors import UsageError
     from hops.fleet.study import prepare
     from hops.planner.replanned import replanned
+    from hops.processes import cores
     from hops.spec.load import load
     from hops.viz.canvas import picture_format
     from hops.viz.html.page import check_path
@@ -69,7 +71,7 @@ def goodput(
     names = None if policies is None else _names(policies)
     loaded = load(spec, overrides or ())
     study = prepare(build(loaded), loaded.failure.recovery, days=days, seeds=seeds, samples=samples, replan=replanned)
-    how = _How(picture=picture, page=page, as_json=as_json, quiet=quiet)
+    how = _How(picture=picture, page=page, as_json=as_json, quiet=quiet, jobs=jobs or cores())
     if sweep:
         _sweep(study, how)
     elif names is None:
@@ -86,6 +88,7 @@ class _How:
     page: Path | None
     as_json: bool
     quiet: bool
+    jobs: int
 
     @property
     def on_screen(self) -> bool:
@@ -123,16 +126,15 @@ def _study(study: "Study", how: _How) -> None:
 
 
 def _compare(studies: "Sequence[tuple[str, Study]]", how: _How) -> None:
-    """Several policies; the picture is of the best."""
+    """Several policies, side by side."""
     from hops.fleet.result import summarize_study
     from hops.report.goodput import render_policies
-    from hops.viz.goodput import draw_goodput
+    from hops.viz.goodput import draw_policies
 
     trajectories = {name: _trajectories(study, how) for name, study in studies}
     summaries = {name: summarize_study(study, trajectories[name]) for name, study in studies}
     if how.picture is not None:
-        best = max(summaries, key=lambda name: summaries[name].goodput)
-        draw_goodput(summaries[best], trajectories[best], how.picture)
+        draw_policies(summaries, trajectories, how.picture)
     how.write_page(summaries)
     how.give(
         lambda: {name: summary.to_dict() for name, summary in summaries.items()}, lambda: render_policies(summaries)
@@ -158,7 +160,7 @@ def _trajectories(study: "Study", how: _How) -> "tuple[Trajectory, ...]":
     from hops.cli.console import progress
 
     with progress(study.policy.name, len(study.seeds), visible=how.on_screen) as on_end:
-        return study.trajectories(on_end)
+        return study.trajectories(on_end, jobs=how.jobs)
 
 
 def _names(policies: str) -> list[str]:

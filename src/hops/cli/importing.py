@@ -1,4 +1,4 @@
-"""`hops import`: a real launch, or a published model, becomes a spec."""
+"""`hops import`: a real launch, a published model or a measured run becomes a spec."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from hops.importers.megatron.settings import Sorted
 
-app = typer.Typer(help="Turn another tool's launch or model into a spec.", no_args_is_help=True)
+app = typer.Typer(help="Turn another tool's launch or model, or a measured run, into a spec.", no_args_is_help=True)
 
 
 @app.command()
@@ -93,6 +93,57 @@ def megatron(
     typer.echo(f"wrote {output}; next: hops run {output}")
     if compare and source is not None and has_trace(source):
         _compare(source, output)
+
+
+@app.command()
+def trace(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="A recorded run, whatever `hops trace` reads; of several, the first one's program and messages.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The spec to write.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="NAME", help="Of the run; default: guessed.")] = "",
+    warmup: Annotated[
+        int | None,
+        typer.Option("--warmup", metavar="N", min=0, help="Leading iterations left out; default: found in the trace."),
+    ] = None,
+    *,
+    lenient: Annotated[bool, typer.Option("--lenient", help="Drop faulty lines and count them.")] = False,
+    align_clocks: Annotated[bool, typer.Option("--align-clocks", help="Set hosts' clocks back first.")] = False,
+    compare: Annotated[bool, typer.Option(help="Print the simulated beside the measured times.")] = True,
+) -> None:
+    """Turn a measured run into a spec: program as it ran, times of ops and stages, messages, host, iteration end.
+
+    Nothing in it says why: change what you like, and see what it would bring (`hops run`, `hops whatif`).
+    """
+    from hops.cli.recorded import opened
+    from hops.files import atomic_write
+    from hops.importers.measured_spec import measured_spec
+    from hops.metrics.iterations import Iterations
+    from hops.spec.load import load
+
+    recorded = [
+        opened(run, format_name=format_name, lenient=lenient, align_clocks=align_clocks, warmup=warmup) for run in runs
+    ]
+    program = output.with_suffix(".program.txt")
+    found = measured_spec(
+        [Iterations.of(each.trace, each.facts) for each in recorded],
+        name=recorded[0].name,
+        program_file=program.name,
+    )
+    for path, text in ((program, f"{found.program}\n"), (output, found.text)):
+        with atomic_write(path) as out:
+            out.write(text)
+    load(output)
+    for note in (*(note for each in recorded for note in each.notes), *found.notes):
+        typer.echo(f"note: {note}")
+    typer.echo(f"wrote {output} and {program.name}; next: hops run {output}")
+    if compare:
+        _compare(runs[0], output)
 
 
 @app.command()

@@ -81,27 +81,31 @@ def models(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def schedules(*, as_json: JsonOption = False) -> None:
-    """Schedules by name, with their own parameters."""
-    from inspect import getdoc
+def schedules(
+    ranks: Annotated[int, typer.Option("--ranks", "-p", min=1, max=64, help="Ranks of the example.")] = 4,
+    microbatches: Annotated[
+        int, typer.Option("--microbatches", "-m", min=1, max=1024, help="Microbatches of the example.")
+    ] = 8,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Schedules by name: what they come to on a small pipeline, what they need, their own parameters.
 
-    from hops.schedules.base import SCHEDULERS
-    from hops.spec.schedule import ScheduleChoice
+    The example has equal stages with F = I = W and no messages; W keeps half of an activation. `in flight` is the most
+    that a rank holds, in activations of one microbatch; `latencies` are the messages on the critical path: by how many
+    latencies the pipeline gets longer.
+    """
+    from hops.report.schedules import schedule_rows, schedule_table
 
-    columns: Columns = {
-        "schedule": lambda row: row["name"],
-        "parameters": lambda row: "\n".join(f"{key}: {_yaml(each)}" for key, each in row["parameters"].items()) or "-",
-        "what": lambda row: row["what"],
-    }
-    rows = [
-        {
-            "name": name,
-            "parameters": ScheduleChoice(name=name).defaults(),
-            "what": " ".join((getdoc(SCHEDULERS.get(name)) or "").partition("\n\n")[0].split()),
-        }
-        for name in sorted(SCHEDULERS.names())
-    ]
-    _print(rows, columns, as_json=as_json)
+    rows = schedule_rows(ranks, microbatches)
+    if as_json:
+        from hops.cli.console import show_json
+
+        show_json(rows)
+    else:
+        from hops.cli.console import show
+
+        show(schedule_table(rows, ranks, microbatches))
 
 
 @app.command()
@@ -125,11 +129,6 @@ def _dense_tflops(row: Row) -> str:
         if row[f"{number_format}_flop_per_s"]:
             return f"{label}{row[f'{number_format}_flop_per_s'] / 1e12:,.0f}"
     return "-"
-
-
-def _yaml(value: object) -> str:
-    """A default as one writes it into a spec."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
@@ -187,14 +186,24 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("spec.yaml"),
     *,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
+    from_gpus: Annotated[
+        bool, typer.Option("--from-gpus", help="With the GPUs of this machine as its devices.")
+    ] = False,
 ) -> None:
     """Write a commented starter spec."""
+    from hops.cli.gpus import catalog_name, found_gpus, node_text
     from hops.errors import UsageError
     from hops.files import atomic_write
+    from hops.hardware.catalog import Catalog
     from hops.spec.text import starter
 
     if path.exists() and not force:
         raise UsageError(f"{path} exists already; give another name, or --force to replace it")
+    text = starter()
+    if from_gpus:
+        catalog = Catalog.load()
+        kinds = [catalog.device(name) for name in catalog.device_names()]
+        text = starter(nodes=node_text([catalog_name(gpu, kinds) for gpu in found_gpus()]))
     with atomic_write(path) as out:
-        out.write(starter())
+        out.write(text)
     typer.echo(f"wrote {path}; next: hops run {path}")

@@ -7,7 +7,9 @@ import typer
 from hops.cli import (
     bench,
     calibrate,
+    compare,
     diagnose,
+    draw,
     explain,
     export,
     goodput,
@@ -19,6 +21,7 @@ from hops.cli import (
     research,
     run,
     schedule,
+    sweep,
     trace,
 )
 from hops.cli.group import HopsGroup
@@ -40,23 +43,43 @@ app = typer.Typer(
 def _version(*, value: bool) -> None:
     if value:
         from hops import __version__
+        from hops.cli.version import commit
 
-        typer.echo(f"hops {__version__}")
+        known = commit()
+        typer.echo(f"hops {__version__} ({known})" if known else f"hops {__version__}")
         raise typer.Exit
 
 
-@app.callback()
+WISHES = """\
+hops: predicts, plans and explains pipeline-parallel LLM training on mixed GPUs
+
+  hops init spec.yaml         start: a commented spec to fill in
+  hops view spec.yaml         see: simulate it and look at it in the browser
+  hops plan spec.yaml         choose: layers, order of devices, schedule
+  hops trace show RUN         understand: a run that was measured
+
+hops --help lists all commands, hops COMMAND --help says how each works."""
+
+
+@app.callback(invoke_without_command=True)
 def _hops(
+    context: typer.Context,
     *,
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(  # noqa: ARG001 (its callback does all)
+        False, "--version", callback=_version, is_eager=True, help="Show version and commit."
+    ),
 ) -> None:
     """Exit codes: 0 it worked, 1 the answer is no (does not fit, stalls), 2 wrong usage or spec."""
+    if context.invoked_subcommand is None:
+        typer.echo(WISHES)
 
 
 app.command("run")(run.run)
-app.command("compare")(run.compare)
+app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("view")(report.view)
+app.command("draw")(draw.draw)
 app.command("explain")(explain.explain)
 app.command("fit")(explain.fit)
 app.command("plan")(plan.plan)

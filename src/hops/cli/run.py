@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
+from hops.cli.compare import DeadlineOption, PrecisionOption, SamplesOption, run_samples
+from hops.cli.console import AllCoresOption, JsonOption, QuietOption, SetOption, SpecArgument
 from hops.errors import HopsError, UsageError
 
 if TYPE_CHECKING:
@@ -32,11 +33,15 @@ def run(
     spec: SpecArgument,
     overrides: SetOption = None,
     output: OutputOption = None,
+    samples: SamplesOption = None,
+    deadline: DeadlineOption = None,
+    precision: PrecisionOption = None,
+    jobs: AllCoresOption = None,
     *,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Simulate a spec and print its summary.
+    """Simulate a spec and print its summary; with `--samples`, what many seeds give and how surely.
 
     Writes the files that the spec's `output` section names, and with `--output` all of them into one folder, with a
     report to look at in a browser.
@@ -50,6 +55,13 @@ def run(
     from hops.spec.load import load
 
     loaded = load(spec, overrides or ())
+    if samples is not None:
+        if output is not None:
+            raise UsageError("--output is of one run, and --samples has many; write them by `hops sweep`")
+        run_samples(loaded, samples, deadline, precision, jobs, as_json=as_json, quiet=quiet)
+        return
+    if deadline is not None or precision is not None:
+        raise UsageError("--deadline and --precision are of many samples: add --samples COUNT")
     _check_outputs(loaded.output, None if output is None else everything(output))
     iterations = loaded.simulation.iterations
     with progress("simulating", iterations, visible=not quiet and not as_json) as on_iteration:
@@ -178,44 +190,3 @@ def _finish(job: Callable[[], None], writer: int) -> None:
         if code and sys.exc_info()[0] is not None:
             sys.excepthook(*sys.exc_info())
         os._exit(code)  # without what the parent does at its end
-
-
-def compare(
-    spec: SpecArgument,
-    schedules: Annotated[
-        str, typer.Option("--schedules", "-s", metavar="A,B,C", help="Schedules to compare; see `hops list schedules`.")
-    ] = "gpipe,1f1b,zb_h1,zero_bubble",
-    overrides: SetOption = None,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw all timelines into a PNG or SVG.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Simulate a spec under several schedules, side by side.
-
-    A schedule that cannot run here (memory, divisibility) is listed with the reason. Exit code 1 if none can.
-    """
-    from hops.build.compare import compare as run_all
-    from hops.cli.console import show, show_json
-    from hops.errors import UsageError
-    from hops.report.comparison import render_comparison
-    from hops.spec.load import load
-    from hops.viz.comparison import draw_comparison
-
-    if picture is not None and not picture.parent.is_dir():
-        raise UsageError(f"--picture {picture}: there is no folder {picture.parent}; make it, or name another")
-    names = [name.strip() for name in schedules.split(",") if name.strip()]
-    if len(set(names)) != len(names) or not names:
-        raise UsageError(f"--schedules: got {schedules!r}, expected different names separated by commas")
-    found = run_all(load(spec, overrides or ()), names)
-    summaries = found.summaries()
-    if picture is not None:
-        draw_comparison([(name, run.trace, summaries[name], run.facts) for name, run in found.runs.items()], picture)
-    if as_json:
-        show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": found.refused})
-    elif not quiet:
-        show(render_comparison(summaries), *(f"{name} cannot run: {why}" for name, why in found.refused.items()))
-        if picture is not None:
-            show(f"wrote {picture}")

@@ -145,11 +145,15 @@ def check(
 ) -> None:
     """Check a program: complete, on the right ranks, in a possible order, without deadlock."""
     from hops.cli.console import show_json
+    from hops.program.lowering import lower
+    from hops.program.postings import postings
     from hops.program.reading import load_program
     from hops.timing.longest_path import evaluate
     from hops.timing.stage_costs import StageCosts
 
     program = load_program(path)
+    early = postings(program, lower(program)).early
+    out_of_turn, most = int((early > 1).sum()), int(early.max(initial=0))
     found = evaluate(program, StageCosts.uniform(program.shape))
     if as_json:
         show_json(
@@ -159,6 +163,7 @@ def check(
                 "microbatches": program.shape.num_microbatches,
                 "actions": program.num_actions,
                 "peak_in_flight": found.peak_in_flight,
+                "receives_posted_out_of_turn": out_of_turn,
             }
         )
         return
@@ -168,6 +173,11 @@ def check(
         f"{path}: {program.num_actions} actions on {program.shape.num_ranks} ranks can run; most microbatches in "
         f"flight per rank: {' '.join(map(str, found.peak_in_flight))}"
     )
+    if out_of_turn:
+        typer.echo(
+            f"with p2p: posted, {out_of_turn} of {len(early)} receives are posted more than one action early (up to "
+            f"{most}), as their peer sends in another order than they are taken"
+        )
 
 
 def named_program(name: str, ranks: int, microbatches: int, parameters: Sequence[str]) -> "Program":

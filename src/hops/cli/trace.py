@@ -37,7 +37,7 @@ WarmupOption = Annotated[
 def show_trace(
     run: RunArgument,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw its timeline into a PNG or SVG.")
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw its timeline into a PNG, SVG or PDF.")
     ] = None,
     program: Annotated[
         Path | None,

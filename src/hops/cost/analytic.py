@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -212,6 +212,11 @@ def balanced_partition(work: Workload, rates: Sequence[DeviceRates], *, copies: 
     `rates[s]` are those of the device under stage s. Several stages of a rank are balanced each for itself, not in sum;
     of several copies of a stage, their mean counts. Raises UsageError if there are more stages than layers.
     """
+    return _balanced(work, tuple(rates), copies)
+
+
+@lru_cache(maxsize=64)  # of many runs, most have the same work, and differ in what is around it
+def _balanced(work: Workload, rates: tuple[DeviceRates, ...], copies: int) -> Partition:
     last, model = len(rates) // copies - 1, work.model
 
     @cache

@@ -73,6 +73,7 @@ def _check_shape(trace: Trace, program: Program, path: Path) -> None:
     meta, shape = trace.meta, program.shape
     for what, got, expected in (
         ("rank of stage", list(shape.rank_of_stage), list(meta.rank_of_stage)),
+        ("slices per microbatch", shape.slices, meta.slices),
         ("copies of the model", shape.copies, meta.copies),
         ("microbatches", shape.num_microbatches, meta.num_microbatches),
     ):

@@ -78,8 +78,13 @@ def read_hetero16(path: Path, *, fused_is_sum: bool = False, memory: str = "none
     """
     if memory not in MEMORY:
         raise UsageError(f"memory must be one of {', '.join(MEMORY)}, but got {memory!r}")
-    file = read(HeteroFile, path, expected="JSON with `pipelines`, name to times", strict=False)
-    return [_hetero_profile(path, name, times, fused_is_sum, memory) for name, times in file.pipelines.items()]
+    pipelines = hetero_times(path)
+    return [_hetero_profile(path, name, times, fused_is_sum, memory) for name, times in pipelines.items()]
+
+
+def hetero_times(path: Path = HETERO16) -> Mapping[str, HeteroTimes]:
+    """The file's times by the name of their pipeline. Raises UsageError if it cannot be read."""
+    return read(HeteroFile, path, expected="JSON with `pipelines`, name to times", strict=False).pipelines
 
 
 def _hetero_profile(path: Path, name: str, times: HeteroTimes, fused_is_sum: bool, memory: str) -> NamedProfile:

@@ -4,7 +4,7 @@ A run pauses where Python has something to do (draw the next iteration, make roo
 """
 
 from hops.compiled import bare_kernel, kernel_part
-from hops.engine.kernel_actions import end_iteration, missing, start, wake
+from hops.engine.kernel_actions import end_iteration, missing, opens_pair, start, wake
 from hops.engine.kernel_faults import happen
 from hops.engine.kernel_messages import on_time, pass_on, post_receives, want
 from hops.engine.kernel_rows import close_row
@@ -31,7 +31,7 @@ from hops.engine.records import (
     NOW,
     NUM_ROWS,
     OP_W,
-    OPENS,
+    OPENS_COUPLE,
     OUTSTANDING,
     PAIR,
     PAUSE,
@@ -58,6 +58,13 @@ from hops.engine.timers import set_timer, unset
 ROWS_PER_RANK = 4  # more than one event opens, apart from messages that are sent again
 
 
+@bare_kernel
+def rest(tables: Tables, state: State, rank: int) -> None:
+    """Let the rank's host take its time."""
+    state.ranks[rank, RESTING] = 1
+    set_timer(state.timers, state.clock, rank, state.clock[NOW] + tables.rest_ns, 0)
+
+
 @kernel_part
 def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int) -> None:
     """The timer of a rank goes off: its work ends, and the rank goes on.
@@ -67,7 +74,10 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
     ranks, clock, task = state.ranks, state.clock, state.ranks[rank, TASK]
     if ranks[rank, RESTING]:
         ranks[rank, RESTING] = 0
-        wake(state, rank)
+        if ranks[rank, HELD] == NONE:
+            wake(state, rank)
+        else:
+            start(tables, drawn, windows, state, rows, rank, ranks[rank, POSITION])
         return
     ranks[rank, TASK] = NONE
     close_row(rows, clock, ranks[rank, ROW])
@@ -83,17 +93,19 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
         return
     action = ranks[rank, ACTION]
     ranks[rank, BUSY] = 0
-    if tables.paired and tables.actions[PAIR, action] == OPENS:
+    if opens_pair(tables, action):
         ranks[rank, HELD] = action
-        start(tables, drawn, windows, state, rows, rank, action + 1)
+        if tables.rest_ns and tables.actions[PAIR, action] == OPENS_COUPLE:
+            rest(tables, state, rank)
+        else:
+            start(tables, drawn, windows, state, rows, rank, action + 1)
         return
     while action != NONE:
         pass_on(tables, drawn, state, rows, rank, action)
         action = ranks[rank, HELD]
         ranks[rank, HELD] = NONE
     if tables.rest_ns and ranks[rank, POSITION] < tables.of_rank[rank, BEHIND_LAST]:
-        ranks[rank, RESTING] = 1
-        set_timer(state.timers, clock, rank, clock[NOW] + tables.rest_ns, 0)
+        rest(tables, state, rank)
     else:
         wake(state, rank)
 
@@ -102,10 +114,12 @@ def end_work(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows:
 def decide(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Rows, rank: int) -> None:
     """An idle rank starts what it can."""
     ranks = state.ranks
-    if ranks[rank, BUSY] or ranks[rank, LEFT] or ranks[rank, RESTING] or ranks[rank, OUTSTANDING]:
+    if ranks[rank, BUSY] or ranks[rank, LEFT] or ranks[rank, RESTING]:
         return
     if tables.posted:
         post_receives(tables, drawn, state, rows, rank)
+    if ranks[rank, OUTSTANDING]:
+        return
     action = ranks[rank, POSITION]
     if action == tables.of_rank[rank, BEHIND_LAST]:
         ranks[rank, LEFT] = 1
@@ -114,7 +128,7 @@ def decide(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: R
     lacks = missing(tables, state, rank, action)
     if lacks == NONE:
         start(tables, drawn, windows, state, rows, rank, action)
-    elif tables.blocking:
+    elif tables.blocking and not tables.posted:
         want(tables, drawn, state, rows, rank, lacks)
 
 

@@ -27,6 +27,7 @@ from hops.engine.records import (
     CAUSE,
     CAUSE_LINK,
     CAUSE_TIMER,
+    CLOSES,
     COLLECTIVE,
     COMPUTE,
     DOWN,
@@ -55,6 +56,7 @@ from hops.engine.records import (
     NOW,
     OP_W,
     OPENS,
+    OPENS_COUPLE,
     OPTIMIZER,
     OPTIMIZER_NS,
     PAIR,
@@ -205,7 +207,7 @@ def begin(tables: Tables, drawn: Drawn, windows: Windows, state: State, rows: Ro
         action = ranks[leader, ACTION]
         kind, microbatch = tables.actions[KIND, action], tables.actions[MICROBATCH, action]
         stage = kind >> 2
-        if tables.paired and tables.actions[PAIR, action] != SINGLE:
+        if tables.paired and SINGLE < tables.actions[PAIR, action] <= CLOSES:
             peer = leader
         stream = COMPUTE
         length = drawn.duration[slot, action if drawn.once[slot, DURATION_BY_ACTION] else kind]
@@ -243,6 +245,14 @@ def start(
     begin(tables, drawn, windows, state, rows, rank)
 
 
+@bare_kernel
+def opens_pair(tables: Tables, action: int) -> bool:
+    """Whether an action is the first of a pair, or of a couple between calls."""
+    if not tables.paired:
+        return False
+    return tables.actions[PAIR, action] == OPENS or tables.actions[PAIR, action] == OPENS_COUPLE
+
+
 @kernel_part
 def missing(tables: Tables, state: State, rank: int, action: int) -> int:
     """The message that an action (a pair: one of both) still waits for; NONE: it can start."""
@@ -250,7 +260,7 @@ def missing(tables: Tables, state: State, rank: int, action: int) -> int:
     need = tables.actions[NEED, action]
     if need != NONE and not state.messages[arrived, need]:
         return need
-    if tables.paired and tables.actions[PAIR, action] == OPENS:
+    if opens_pair(tables, action):
         need = tables.actions[NEED, action + 1]
         if need != NONE and not state.messages[arrived, need]:
             return need
@@ -266,8 +276,7 @@ def next_receiver(tables: Tables, state: State, rank: int) -> int:
         if need != NONE and not state.messages[arrived, need]:
             return action
         sends = sends or tables.actions[BRING, action] != NONE
-        opens = tables.paired and tables.actions[PAIR, action] == OPENS
-        if sends and not opens:  # a pair takes the inputs of both before it sends
+        if sends and not opens_pair(tables, action):  # a pair takes the inputs of both before it sends
             return NONE
     return NONE
 

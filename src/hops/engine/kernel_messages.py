@@ -225,6 +225,9 @@ def post_receives(tables: Tables, drawn: Drawn, state: State, rows: Rows, rank: 
         if tables.posts[POST_AT, post] > ranks[rank, POSITION]:
             return
         ranks[rank, POSTED] += 1
+        if tables.blocking:
+            want(tables, drawn, state, rows, rank, tables.posts[POST_MESSAGE, post])
+            continue
         state.messages[WANTED + (ranks[rank, ITERATION] & 1), tables.posts[POST_MESSAGE, post]] = 1
         match(tables, drawn, state, rows, rank)
 

@@ -11,7 +11,7 @@ import numpy as np
 from hops.engine.iteration import Iteration
 from hops.errors import ProgramError
 from hops.program.action import Action, Op, Pair
-from hops.program.lowering import lower
+from hops.program.lowering import lower_complete
 from hops.program.policy import Policy
 from hops.program.postings import postings
 from hops.program.program import Program
@@ -57,7 +57,11 @@ class RankOrder(ABC):
 
     @abstractmethod
     def in_pair(self, rank: int) -> bool:
-        """Whether the action taken last has opened a pair, so that its output waits for the next action's end."""
+        """Whether the action taken last has opened a pair or a couple, so that its output waits for the next one's."""
+
+    @abstractmethod
+    def is_paired(self, rank: int) -> bool:
+        """Whether the action taken last is one of a pair."""
 
     @abstractmethod
     def receives(self, rank: int) -> Sequence[int]:
@@ -73,10 +77,14 @@ class FixedOrder(RankOrder):
 
     is_policy = False
 
-    def __init__(self, program: Program, wiring: Wiring) -> None:
+    def __init__(self, program: Program, wiring: Wiring, couples: Program | None = None) -> None:
+        """`couples`: the same with couples as entries, where messages are sent in calls (`hops.program.calls`)."""
         ranks = range(program.num_ranks)
         self._ranks = [program.actions(rank) for rank in ranks]
         self._position = [0] * program.num_ranks
+        paired = program.split(program.in_pair.astype(np.int64))
+        self._pairs = [set(np.flatnonzero(mine).tolist()) for mine in paired]
+        self._in_calls, program = couples is not None, couples or program
         closes = program.split(program.closes_pair)
         self._opens = [set((np.flatnonzero(closes[rank]) - 1).tolist()) for rank in ranks]
         self._needs = wiring.needs
@@ -109,6 +117,9 @@ class FixedOrder(RankOrder):
     def in_pair(self, rank: int) -> bool:
         return self._position[rank] - 1 in self._opens[rank]
 
+    def is_paired(self, rank: int) -> bool:
+        return self._position[rank] - 1 in self._pairs[rank]
+
     def is_done(self, rank: int) -> bool:
         return self._position[rank] == len(self._ranks[rank])
 
@@ -124,8 +135,8 @@ class FixedOrder(RankOrder):
     @cached_property
     def _postings(self) -> list[list[tuple[int, int]]]:
         """Per rank, the position at which it posts a receive, and its key."""
-        low, first = lower(self._program), self._program.first
-        posted = postings(self._program, low)
+        low, first = lower_complete(self._program), self._program.first
+        posted = postings(self._program, low, in_calls=self._in_calls)
         ranks: list[list[tuple[int, int]]] = [[] for _ in self._ranks]
         for step, key in zip(posted.step.tolist(), posted.message.tolist(), strict=True):
             rank = low.rank[step]
@@ -304,6 +315,10 @@ class PolicyOrder(RankOrder):
 
     def in_pair(self, rank: int) -> bool:
         return self._taken[rank] in self._seconds[rank]
+
+    def is_paired(self, rank: int) -> bool:
+        seconds, taken = self._seconds[rank], self._taken[rank]
+        return taken in seconds or taken in seconds.values()
 
     def receives(self, rank: int) -> Sequence[int]:
         return ()

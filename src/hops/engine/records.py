@@ -38,7 +38,7 @@ DONE, STALLED, STOPPED, FULL, NEXT_ITERATION, TOO_SHORT = range(6)
 
 # Tables.actions: rows
 KIND, MICROBATCH, NEED, BRING, PAIR = range(5)
-SINGLE, OPENS, CLOSES = range(3)
+SINGLE, OPENS, CLOSES, OPENS_COUPLE, CLOSES_COUPLE = range(5)
 # Tables.kinds: columns. LOW and HIGH are a range of `crossed`
 OWNER, FEEDER, TARGET, SHARED_LOW, SHARED_HIGH, ROUTE_LOW, ROUTE_HIGH = range(7)
 # Tables.of_rank: columns
@@ -52,7 +52,7 @@ class Tables(NamedTuple):
 
     Attributes:
         actions: (4 or 5, a) rank after rank: KIND, MICROBATCH; the message that it waits for (NEED), and the one that
-            its output is (BRING); where any is `paired`, whether it OPENS or CLOSES a PAIR.
+            its output is (BRING); where any is `paired`, whether it OPENS or CLOSES a PAIR, or a couple between calls.
         kinds: (n, 7) the rank of the stage, whose output it waits for and who gets its own (ranks; NONE: nobody, or
             itself); the links that that crosses, those of finite bandwidth and all.
         crossed: links: first all of them in order, then the ranges that LOW and HIGH point to.

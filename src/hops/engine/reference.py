@@ -96,9 +96,11 @@ class ReferenceRun:
 
     def advance(self, rank: int) -> None:
         """Let an idle rank start what it can."""
-        if self.busy[rank] or self.left[rank] or self.resting[rank] or self.transport.holds(rank):
+        if self.busy[rank] or self.left[rank] or self.resting[rank]:
             return
         self.transport.reach(rank)
+        if self.transport.holds(rank):
+            return
         action = self.order.peek(rank)
         if action is None:
             if self.order.is_done(rank):
@@ -118,7 +120,7 @@ class ReferenceRun:
         iteration = self.current[rank]
         stage, op, microbatch = action
         self.busy[rank] = 1
-        durations = iteration.paired_ns if self._in_pair(rank) else iteration.duration_ns
+        durations = iteration.paired_ns if self.order.is_paired(rank) else iteration.duration_ns
         length = durations[stage][op][microbatch]
         if self.breakage is None:
             now = self.loop.now
@@ -127,37 +129,47 @@ class ReferenceRun:
             row = (iteration.number, stage, int(op), microbatch)
             self.breakage.begin((rank,), length, row, self._finish, (rank, iteration, action))
 
-    def _in_pair(self, rank: int) -> bool:
-        """Whether the action that the rank has taken last is one of a pair."""
-        return rank in self.held or self.order.in_pair(rank)
-
     def _finish(self, rank: int, iteration: Iteration, action: Action, start_ns: int) -> None:
         """An action ends: record it, pass its output on, let the rank go on."""
         stage, op, microbatch = action
-        peer = rank if self._in_pair(rank) else NONE
+        peer = rank if self.order.is_paired(rank) else NONE
         ends = (iteration.number, (rank, peer), stage, op, microbatch, start_ns, self.loop.now, 0)
         self.recorder.message(_COMPUTE, *ends)
         self.busy[rank] = 0
         self.order.finished(rank, action)
         if self.order.in_pair(rank):
             self.held[rank] = action
-            second = self.order.peek(rank)
-            assert second is not None, "a pair has a second action"
-            self._take(rank, second)
+            if self.order.is_paired(rank):
+                self._second(rank)
+                return
+            self._rest(rank, self._second)  # in a couple the host takes its time
             return
         self._pass_on(rank, iteration, action)
         if rank in self.held:
             self._pass_on(rank, iteration, self.held.pop(rank))
-        if self.settings.host_per_action_ns and not self.order.is_done(rank):
-            self.resting[rank] = 1
-            self.loop.at(self.loop.now + self.settings.host_per_action_ns, self._rested, rank)
-        else:
+        if self.order.is_done(rank):
             self.loop.wake(rank)
+        else:
+            self._rest(rank, self.loop.wake)
 
-    def _rested(self, rank: int) -> None:
-        """The host has prepared the rank's next entry."""
+    def _second(self, rank: int) -> None:
+        """Begin the second action of a pair or couple."""
+        second = self.order.peek(rank)
+        assert second is not None, "a pair has a second action"
+        self._take(rank, second)
+
+    def _rest(self, rank: int, then: Callable[[int], None]) -> None:
+        """Let the host take its time, then go on."""
+        if self.settings.host_per_action_ns:
+            self.resting[rank] = 1
+            self.loop.at(self.loop.now + self.settings.host_per_action_ns, self._rested, rank, then)
+        else:
+            then(rank)
+
+    def _rested(self, rank: int, then: Callable[[int], None]) -> None:
+        """The host has prepared what the rank does next."""
         self.resting[rank] = 0
-        self.loop.wake(rank)
+        then(rank)
 
     # Messages
 

@@ -53,6 +53,7 @@ def trace_meta(shape: Shape, network: Network, settings: RunSettings) -> TraceMe
         num_microbatches=shape.num_microbatches,
         rank_of_stage=shape.rank_of_stage,
         copies=shape.copies,
+        slices=shape.slices,
         devices=settings.devices or tuple(f"rank{rank}" for rank in ranks),
         hosts=settings.hosts or tuple(f"host{rank}" for rank in ranks),
         links=tuple(LinkMeta(name=link.name, bandwidth=link.bandwidth) for link in network.links),

@@ -13,6 +13,7 @@ class P2P(Enum):
     OVERLAPPED = "overlapped"  # the sender goes on at once
     BLOCKING = "blocking"  # rendezvous: both ranks are busy until the message is delivered
     BLOCKING_FUSED = "blocking_fused"  # a send and the next receive are posted together, as Megatron-LM does
+    CALLS = "calls"  # what fused ones become with several stages per rank, if the calls of all ranks meet
     POSTED = "posted"  # a message starts once its send and its receive are posted; nobody is busy with it
 
 

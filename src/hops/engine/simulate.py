@@ -1,16 +1,20 @@
 """The ways in: run a program or a policy, to the end or until something stops it."""
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from hops.cost.base import CostModel
 from hops.cost.paired import paired
 from hops.engine.choice import check_policy, is_compiled_worth_it
 from hops.engine.compiled_run import run_compiled
 from hops.engine.rank_order import FixedOrder, PolicyOrder
 from hops.engine.reference import ReferenceRun
-from hops.engine.settings import RunSettings
+from hops.engine.settings import P2P, RunSettings
 from hops.engine.stopped_run import StoppedRun
 from hops.engine.tables import Inputs
 from hops.hardware.network import Network
-from hops.program.lowering import Lowered, lower
+from hops.program.calls import with_calls
+from hops.program.lowering import Lowered, lower, lower_complete
 from hops.program.policy import PlacedPolicy
 from hops.program.program import Program
 from hops.program.wiring import wire
@@ -25,11 +29,11 @@ def run_program(program: Program, costs: CostModel, network: Network, settings: 
     StalledError if ranks end up waiting for each other, or for what is never repaired; JobFailedError if a link is down
     for longer than the transport waits; UsageError if the engine that the settings ask for is not there.
     """
-    settings = settings or RunSettings()
-    done = _compiled(program, _lowered(program, costs), costs, network, settings, until_stop=False)
+    prepared = EngineProgram.of(program, costs, settings or RunSettings())
+    done = _compiled(prepared, prepared.lowered(), costs, network, until_stop=False)
     if done is not None:
         return done.trace
-    return _of_program(program, costs, network, settings).run()
+    return _of_program(prepared, costs, network).run()
 
 
 def run_policy(order: PlacedPolicy, costs: CostModel, network: Network, settings: RunSettings | None = None) -> Trace:
@@ -46,10 +50,11 @@ def run_program_until_stop(program: Program, costs: CostModel, network: Network,
 
     At that moment all that is under way, anywhere, is lost.
     """
-    done = _compiled(program, _lowered(program, costs), costs, network, settings, until_stop=True)
+    prepared = EngineProgram.of(program, costs, settings)
+    done = _compiled(prepared, prepared.lowered(), costs, network, until_stop=True)
     if done is not None:
         return done
-    return _of_program(program, costs, network, settings).run_until_stop()
+    return _of_program(prepared, costs, network).run_until_stop()
 
 
 def run_policy_until_stop(
@@ -61,29 +66,57 @@ def run_policy_until_stop(
 
 SHARED_ACTIONS = 20_000  # of larger programs nothing is kept for the next run
 _LOWERED: Recent[Lowered] = Recent(64)
+_COUPLES: Recent[Program | None] = Recent(64)
 
 
-def _lowered(program: Program, costs: CostModel) -> Lowered:
-    stages = program.shape.num_stages
-    assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
-    return _LOWERED.of((program,), lambda: lower(program), keep=lambda _: program.num_actions <= SHARED_ACTIONS)
+class EngineProgram(NamedTuple):
+    """A program, the same with what stands between two calls as entries, and the settings of that."""
+
+    program: Program
+    couples: Program
+    settings: RunSettings
+
+    @classmethod
+    def of(cls, program: Program, costs: CostModel, settings: RunSettings) -> "EngineProgram":
+        stages = program.shape.num_stages
+        assert costs.num_stages == stages, f"costs of {costs.num_stages} stages for {stages}"
+        if settings.p2p not in {P2P.BLOCKING_FUSED, P2P.CALLS}:
+            return cls(program, program, settings)
+        if stages > program.num_ranks:
+            couples = _COUPLES.of((program,), lambda: with_calls(program), keep=lambda _: _is_shared(program))
+            if couples is not None:
+                return cls(program, couples, replace(settings, p2p=P2P.CALLS))
+        return cls(program, program, replace(settings, p2p=P2P.BLOCKING_FUSED))
+
+    def lowered(self) -> Lowered:
+        """What runs, checked."""
+        make = lower if self.couples is self.program else lower_complete
+        return _LOWERED.of((self.couples,), lambda: make(self.couples), keep=lambda _: _is_shared(self.program))
+
+
+def _is_shared(program: Program) -> bool:
+    return program.num_actions <= SHARED_ACTIONS
 
 
 def _compiled(
-    program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings, *, until_stop: bool
+    prepared: EngineProgram, low: Lowered, costs: CostModel, network: Network, *, until_stop: bool
 ) -> StoppedRun | None:
     """The run in the compiled engine; None: it is the reference's, or it ends where only that has words."""
+    program, couples, settings = prepared
     if not is_compiled_worth_it(program, settings):
         return None
-    inputs = Inputs.of(program, low, paired(costs, program, settings.pair_factor), network, settings)
+    costs = paired(costs, program, settings.pair_factor)
+    inputs = Inputs.of(program, couples, low, costs, network, settings)
     del low  # it is as large as half a trace
     return run_compiled(inputs, until_stop=until_stop)
 
 
-def _of_program(program: Program, costs: CostModel, network: Network, settings: RunSettings) -> ReferenceRun:
+def _of_program(prepared: EngineProgram, costs: CostModel, network: Network) -> ReferenceRun:
+    program, couples, settings = prepared
     wiring = wire(program.shape)
     costs = paired(costs, program, settings.pair_factor)
-    return ReferenceRun(FixedOrder(program, wiring), wiring, costs, network, settings)
+    order = FixedOrder(program, wiring, None if couples is program else couples)
+    return ReferenceRun(order, wiring, costs, network, settings)
 
 
 def _of_policy(placed: PlacedPolicy, costs: CostModel, network: Network, settings: RunSettings) -> ReferenceRun:

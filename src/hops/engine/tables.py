@@ -18,6 +18,7 @@ from hops.engine.records import (
     BEHIND_LAST,
     BRING,
     CLOSES,
+    CLOSES_COUPLE,
     DELAY_BY_ACTION,
     DURATION_BY_ACTION,
     END_HIGH,
@@ -43,6 +44,7 @@ from hops.engine.records import (
     NUM_OF_RANK,
     OFFERS,
     OPENS,
+    OPENS_COUPLE,
     OPTIMIZER_NS,
     OWNER,
     PAIR,
@@ -121,10 +123,12 @@ class Inputs(NamedTuple):
     settings: RunSettings
 
     @classmethod
-    def of(cls, program: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings) -> "Inputs":
-        """Of a program, lowered."""
+    def of(
+        cls, program: Program, couples: Program, low: Lowered, costs: CostModel, network: Network, settings: RunSettings
+    ) -> "Inputs":
+        """Of a program; `low` is `couples`, the same with what stands between two calls as entries, lowered."""
         _, feeder, target = ends_of(program.shape)
-        actions, posts = _actions(program, low, feeder, target), _posts(program, low, settings)
+        actions, posts = _actions(program, couples, low, feeder, target), _posts(couples, low, settings)
         return cls(program, actions, posts, len(low.receiver), costs, network, settings)
 
 
@@ -170,10 +174,10 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
         tied_first=shape.rank_of_stage[0],
         tied_last=shape.rank_of_stage[-1],
         paired=len(actions) > PAIR,
-        blocking=settings.p2p in {P2P.BLOCKING, P2P.BLOCKING_FUSED},
+        blocking=settings.p2p in {P2P.BLOCKING, P2P.BLOCKING_FUSED, P2P.CALLS},
         fused=fused,
         all_directions=fused and shape.num_stages > shape.num_ranks,
-        posted=settings.p2p is P2P.POSTED,
+        posted=settings.p2p in {P2P.POSTED, P2P.CALLS},
         rest_ns=settings.host_per_action_ns,
         iterations=settings.iterations,
         until_stop=until_stop,
@@ -183,8 +187,8 @@ def make_tables(inputs: Inputs, windows: FaultWindows, *, until_stop: bool) -> T
 
 def _posts(program: Program, low: Lowered, settings: RunSettings) -> Shorts:
     table = np.empty((2, 0), dtype=np.int32)
-    if settings.p2p is P2P.POSTED:
-        posted = postings(program, low)
+    if settings.p2p in {P2P.POSTED, P2P.CALLS}:
+        posted = postings(program, low, in_calls=settings.p2p is P2P.CALLS)
         table = np.array([low.first[posted.step], posted.message], dtype=np.int32)
     table.setflags(write=False)
     return table
@@ -210,16 +214,18 @@ def _of_network(shape: Shape, network: Network, windows: FaultWindows) -> _OfNet
     )
 
 
-def _actions(program: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
+def _actions(program: Program, couples: Program, low: Lowered, feeder: Ints, target: Ints) -> NDArray[np.int32]:
     """What a rank gives itself is no message: its order sees to that."""
     kind = program.kind
-    closes = np.flatnonzero(program.closes_pair)
+    closes = np.flatnonzero(couples.closes_pair)
     table = np.empty((5 if len(closes) else 4, len(kind)), dtype=np.int32)
     table[KIND] = kind
     table[MICROBATCH] = program.microbatch
     if len(closes):
         table[PAIR] = SINGLE
-        table[PAIR, closes - 1], table[PAIR, closes] = OPENS, CLOSES
+        table[PAIR, closes - 1], table[PAIR, closes] = OPENS_COUPLE, CLOSES_COUPLE
+        pairs = np.flatnonzero(program.closes_pair)
+        table[PAIR, pairs - 1], table[PAIR, pairs] = OPENS, CLOSES
     table[NEED] = np.where(feeder[kind] == NONE, NONE, low.need)
     table[BRING] = np.where(target[kind] == NONE, NONE, low.bring)
     table.setflags(write=False)

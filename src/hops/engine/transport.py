@@ -5,10 +5,10 @@ Overlapped: the sender goes on at once, the receiver takes its input when it nee
 Blocking: a rendezvous starts when send and receive are both posted. A rank posts a send when the action that produced
 it ends, and a receive when its next action needs one. With `fused` pairs (Megatron-LM's send_forward_recv_backward and
 its kin) it posts, together with a send, the next receive that it needs before it sends again, if that comes from the
-same peer. With several stages per rank, fused exchanges take all directions at once (Megatron-LM's
-send_forward_backward_recv_forward_backward), and what is received is posted one exchange ahead: so a message starts
-when it is sent, and the receiver starts no further action until it is there. A policy's rank receives what is offered
-while it is idle, since nobody knows what it will ask for.
+same peer. With several stages per rank, calls take all directions at once (Megatron-LM's
+send_forward_backward_recv_forward_backward, see `hops.program.calls`). Where those of an order do not meet, receives
+are posted one exchange ahead: a message starts when it is sent, and the receiver starts no further action until it is
+there. A policy's rank receives what is offered while it is idle, since nobody knows what it will ask for.
 
 Posted: a rendezvous, too, but nobody is busy: sends are posted when their action ends, receives one entry early
 (`hops.program.postings`), and a message starts at the later of the two. A policy's rank has all receives posted.
@@ -38,7 +38,9 @@ class Transport(ABC):
             return Posted(run)
         if mode in {P2P.OVERLAPPED, P2P.POSTED}:
             return Overlapped(run)
-        return Blocking(run, fused=mode is P2P.BLOCKING_FUSED)
+        if mode is P2P.CALLS and not run.order.is_policy:
+            return Calls(run)
+        return Blocking(run, fused=mode is not P2P.BLOCKING)
 
     @abstractmethod
     def emit(self, iteration: Iteration, action: Action, key: int) -> None:
@@ -205,7 +207,22 @@ class Blocking(Transport):
 
     def advice(self) -> str:
         if self._fused:
-            return "with blocking messages this order cannot run; try p2p: overlapped"
+            return "with blocking messages this order cannot run; try p2p: posted or overlapped"
         return (
-            "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does) or overlapped"
+            "with blocking messages this order cannot run; try p2p: blocking_fused (as Megatron-LM does), posted (as "
+            "PyTorch does) or overlapped"
         )
+
+
+class Calls(Blocking):
+    """A rank's call posts its sends, and the receives of its next entry; it goes on when all are delivered."""
+
+    def __init__(self, run: "ReferenceRun") -> None:
+        super().__init__(run, fused=False)
+
+    def reach(self, rank: int) -> None:
+        for key in self._run.order.receives(rank):
+            self._want(rank, self._run.current[rank], key)
+
+    def await_input(self, rank: int, key: int) -> None:
+        """It has been posted."""

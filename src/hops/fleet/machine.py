@@ -63,7 +63,7 @@ def advance(state: FleetState, event: Event, policy: RecoveryPolicy, times: Reco
         case TransportFailed():
             found = _recover(_broken_off(state), "link-down", policy, event.links)
         case LinksReplaced():
-            found = replace(state, doing=Training())
+            found = state.but(doing=Training())
         case Due():
             found = _due(state, policy, times)
         case PlannedStop():
@@ -71,7 +71,7 @@ def advance(state: FleetState, event: Event, policy: RecoveryPolicy, times: Reco
         case Hung():
             found = _hang(state, event.until_ns, policy, times)
         case WentWrong():
-            found = state if state.sound is not None else replace(state, sound=state.last_checkpoint)
+            found = state if state.sound is not None else state.but(sound=state.last_checkpoint)
         case WrongNoticed():
             found = _back_to_sound(state, policy, times)
     return found, _wish(found)
@@ -93,8 +93,7 @@ def _wish(state: FleetState) -> Wish:
 def _trained(state: FleetState, event: Trained) -> FleetState:
     assert isinstance(state.doing, Training), "iterations end while training is wished"
     assert not state.vacant, "training needs every place filled, or gone without"
-    return replace(
-        state,
+    return state.but(
         now_ns=state.now_ns + sum(event.spent_ns.values()),
         iterations=state.iterations + event.iterations,
         spent_ns=spend(state.spent_ns, event.spent_ns),
@@ -108,11 +107,11 @@ def _passed(state: FleetState, to_ns: int, policy: RecoveryPolicy, times: Recove
     spent_ns = spend(state.spent_ns, {_use(doing): to_ns - state.now_ns})
     if isinstance(doing, Saving) and to_ns == doing.ends_ns:
         return _saved(state, doing.started_ns, to_ns, spent_ns, times)
-    state = replace(state, now_ns=to_ns, spent_ns=spent_ns, broken_off=isinstance(doing, Training))
+    state = state.but(now_ns=to_ns, spent_ns=spent_ns, broken_off=isinstance(doing, Training))
     if isinstance(doing, Recovering) and to_ns == doing.ends_ns:
         return _phase_ended(state, doing, policy, times)
     if isinstance(doing, AwaitingLinks) and to_ns == doing.ends_ns:
-        return replace(state, doing=Training())
+        return state.but(doing=Training())
     return state
 
 
@@ -140,7 +139,7 @@ def _due_ns(times: RecoveryTimes, now_ns: int) -> int:
 def _due(state: FleetState, policy: RecoveryPolicy, times: RecoveryTimes) -> FleetState:
     """Units that came back are taken in before a checkpoint is begun."""
     if not any(state.back_ns[unit] <= state.now_ns for unit in state.out):
-        return replace(state, doing=Saving(started_ns=state.now_ns, ends_ns=state.now_ns + times.pause_ns))
+        return state.but(doing=Saving(started_ns=state.now_ns, ends_ns=state.now_ns + times.pause_ns))
     state, situation = _situation(state)
     return _go_through(state, ask_to_rejoin(policy, situation), policy, None)
 
@@ -151,8 +150,7 @@ def _saved(
     """Training may go on. Written in the background, a checkpoint can be used only when all of it is written."""
     assert times.interval_ns is not None, "checkpoints are due only at an interval"
     usable_ns = max(now_ns, started_ns + times.write_ns) if times.asynchronous else now_ns
-    return replace(
-        state,
+    return state.but(
         now_ns=now_ns,
         spent_ns=spent_ns,
         doing=Training(),
@@ -165,8 +163,7 @@ def _saved(
 def _roll_back(state: FleetState, to: Checkpoint) -> FleetState:
     """Training is to go on from a checkpoint; what went wrong after it did not happen."""
     undone = state.sound is None or to.iterations <= state.sound.iterations
-    return replace(
-        state,
+    return state.but(
         iterations=to.iterations,
         spent_ns=undo(state.spent_ns, to.spent_ns),
         sound=None if undone else state.sound,
@@ -176,7 +173,7 @@ def _roll_back(state: FleetState, to: Checkpoint) -> FleetState:
 def _lost(state: FleetState, what: str, iterations: int) -> FleetState:
     counts = Counter(state.lost_iterations)
     counts[what] += iterations
-    return replace(state, lost_iterations=dict(counts), broken_off=False)
+    return state.but(lost_iterations=dict(counts), broken_off=False)
 
 
 # Breaking off
@@ -185,7 +182,7 @@ def _lost(state: FleetState, what: str, iterations: int) -> FleetState:
 def _broken_off(state: FleetState) -> FleetState:
     """Training is interrupted: what is not wholly written is lost."""
     last = state.last_checkpoint
-    return replace(state, interruptions=state.interruptions + 1, saved=last, written=last)
+    return state.but(interruptions=state.interruptions + 1, saved=last, written=last)
 
 
 def _stopped(state: FleetState, event: Stopped, policy: RecoveryPolicy) -> FleetState:
@@ -193,12 +190,12 @@ def _stopped(state: FleetState, event: Stopped, policy: RecoveryPolicy) -> Fleet
     for stop in event.stops:
         back_ns[stop.unit] = max(stop.back_ns, back_ns.setdefault(stop.unit, 0))
     noticed = [stop for stop in event.stops if state.uses(stop.unit)]
-    state = replace(state, back_ns=back_ns)
+    state = state.but(back_ns=back_ns)
     if not noticed:
         return state
     struck = dict.fromkeys(stop.unit for stop in noticed)
     repairs_ns = (*state.repairs_ns, *(back_ns[unit] for unit in struck)) if policy.keeps_spares else ()
-    state = replace(state, vacant=state.vacant | struck.keys(), repairs_ns=tuple(sorted(repairs_ns)))
+    state = state.but(vacant=state.vacant | struck.keys(), repairs_ns=tuple(sorted(repairs_ns)))
     return _recover(_broken_off(state), noticed[0].what, policy, None)
 
 
@@ -238,15 +235,15 @@ def _back_to_sound(state: FleetState, policy: RecoveryPolicy, times: RecoveryTim
     if sound is None:
         return state
     lost = int(state.broken_off) + state.iterations - sound.iterations
-    state = _lost(_roll_back(replace(state, saved=sound, written=sound), sound), "roll-back", lost)
+    state = _lost(_roll_back(state.but(saved=sound, written=sound), sound), "roll-back", lost)
     doing = state.doing
     if not isinstance(doing, Recovering):
         links = FailedLinks(copies=(), back_ns=doing.ends_ns) if isinstance(doing, AwaitingLinks) else None
-        return _begin_again(replace(state, interruptions=state.interruptions + 1), (), policy, times, links)
+        return _begin_again(state.but(interruptions=state.interruptions + 1), (), policy, times, links)
     if doing.from_checkpoint:
         return state
     reads = Phase(cause=TimeUse.RELOAD, length_ns=times.reload_ns)
-    return replace(state, doing=replace(doing, phases=(*doing.phases, reads), from_checkpoint=True))
+    return state.but(doing=replace(doing, phases=(*doing.phases, reads), from_checkpoint=True))
 
 
 def _begin_again(
@@ -278,20 +275,19 @@ def _go_through(state: FleetState, reaction: Reaction, policy: RecoveryPolicy, l
         from_checkpoint=reaction.rollback,
         links=links,
     )
-    return replace(state, doing=doing)
+    return state.but(doing=doing)
 
 
 def _phase_ended(state: FleetState, doing: Recovering, policy: RecoveryPolicy, times: RecoveryTimes) -> FleetState:
     phase, *rest = doing.phases
     if phase.saves:
         written = Checkpoint(iterations=state.iterations, spent_ns=state.spent_ns, usable_ns=state.now_ns)
-        state = replace(state, saved=written, written=written)
+        state = state.but(saved=written, written=written)
     if phase.fills:
         state = _filled(state, doing, policy)
     if rest:
-        return replace(state, doing=replace(doing, phases=tuple(rest), ends_ns=state.now_ns + rest[0].length_ns))
-    return replace(
-        state,
+        return state.but(doing=replace(doing, phases=tuple(rest), ends_ns=state.now_ns + rest[0].length_ns))
+    return state.but(
         doing=_after_recovery(state.now_ns, doing),
         layout=doing.layout,
         out=doing.out,
@@ -314,13 +310,13 @@ def _filled(state: FleetState, doing: Recovering, policy: RecoveryPolicy) -> Fle
     state = _with_repaired(state)
     spares = state.spares - len(state.vacant - doing.out) if policy.keeps_spares else state.spares
     assert spares >= 0, "places are filled when there are devices for them"
-    return replace(state, spares=spares, vacant=state.vacant & doing.out, out=state.out & doing.out)
+    return state.but(spares=spares, vacant=state.vacant & doing.out, out=state.out & doing.out)
 
 
 def _with_repaired(state: FleetState) -> FleetState:
     """Devices that are repaired by now stand by."""
     back = sum(each <= state.now_ns for each in state.repairs_ns)
-    return replace(state, spares=state.spares + back, repairs_ns=state.repairs_ns[back:]) if back else state
+    return state.but(spares=state.spares + back, repairs_ns=state.repairs_ns[back:]) if back else state
 
 
 def _situation(state: FleetState) -> tuple[FleetState, Situation]:
@@ -329,7 +325,7 @@ def _situation(state: FleetState) -> tuple[FleetState, Situation]:
     if state.layout.dropped:
         down = {unit for unit, back_ns in state.back_ns.items() if back_ns > state.now_ns}
         unnoticed = {unit for unit in down - state.vacant if unit.replica in state.layout.dropped}
-        state = replace(state, out=state.out | unnoticed)
+        state = state.but(out=state.out | unnoticed)
     return state, Situation(
         now_ns=state.now_ns,
         vacant=state.vacant,

@@ -141,6 +141,9 @@ class GoodputSummary:
     downtime: Downtime
     lives: tuple[TrajectoryFigures, ...]
 
+    def __repr__(self) -> str:
+        return f"GoodputSummary({self.policy}, {self.days:g} days, goodput {100 * self.goodput:.2f} %)"
+
     def to_dict(self) -> dict[str, Any]:
         """Nested dicts and lists of numbers, text and None."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))

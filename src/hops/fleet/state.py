@@ -1,7 +1,9 @@
 """What the fleet machine is made of: its state, the events that move it, and the wishes it answers with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any
 
 from hops.fleet.recovery.base import AS_PLANNED, FleetLayout, Phase, Unit
 from hops.fleet.time_use import TimeUse, nothing_spent
@@ -129,10 +131,23 @@ class FleetState:
             return unit not in doing.out and unit.replica not in doing.layout.dropped
         return unit not in self.vacant and unit not in self.out and unit.replica not in self.layout.dropped
 
+    def but(self, **changes: Any) -> "FleetState":
+        """`dataclasses.replace`, in a third of the time: it happens at every event of a month."""
+        new = object.__new__(FleetState)
+        for name, put, value in zip(_NAMES, _PUT, _VALUES(self), strict=True):
+            put(new, changes.pop(name) if name in changes else value)
+        assert not changes, f"a state has no {', '.join(changes)}"
+        return new
+
     @property
     def last_checkpoint(self) -> Checkpoint:
         """The newest one that can be used now."""
         return self.written if self.written.usable_ns <= self.now_ns else self.saved
+
+
+_NAMES = tuple(each.name for each in fields(FleetState))
+_VALUES = attrgetter(*_NAMES)
+_PUT = [vars(FleetState)[name].__set__ for name in _NAMES]
 
 
 # What happens to it.

@@ -16,6 +16,7 @@ from hops.fleet.recovery_times import RecoveryTimes, recovery_times
 from hops.fleet.simulate import simulate_fleet
 from hops.fleet.trajectory import Trajectory
 from hops.fleet.variants import Pipelines, Replanner, rebalanced
+from hops.processes import on_cores_sharing
 from hops.registry import made
 from hops.spec.failure import PolicyChoice, RecoverySection
 from hops.units import NS_PER_S, format_time, to_ns
@@ -42,24 +43,23 @@ class Study:
     horizon_ns: int
     mtbf_s: float
 
-    def trajectories(self, on_end: Callable[[int], None] | None = None) -> tuple[Trajectory, ...]:
-        """One training run per seed. `on_end` is called with the number of each that has ended."""
-        found = []
-        for number, (seed, plan) in enumerate(zip(self.seeds, self.plans, strict=True)):
-            found.append(
-                simulate_fleet(
-                    self.recovery(),
-                    self.table,
-                    plan,
-                    self.times,
-                    self.fleet,
-                    horizon_ns=self.horizon_ns,
-                    rng=generator(seed, "goodput"),
-                )
-            )
-            if on_end is not None:
-                on_end(number)
-        return tuple(found)
+    def trajectories(self, on_end: Callable[[int], None] | None = None, *, jobs: int = 1) -> tuple[Trajectory, ...]:
+        """One training run per seed, by so many processes. `on_end` is called with how many had ended before."""
+        if jobs > 1:
+            self.table.spread()  # once, and not in every process
+        return tuple(on_cores_sharing(self, Study.trajectory, range(len(self.seeds)), jobs, on_done=on_end))
+
+    def trajectory(self, number: int) -> Trajectory:
+        """The training run of one seed, by its place."""
+        return simulate_fleet(
+            self.recovery(),
+            self.table,
+            self.plans[number],
+            self.times,
+            self.fleet,
+            horizon_ns=self.horizon_ns,
+            rng=generator(self.seeds[number], "goodput"),
+        )
 
     def recovery(self) -> RecoveryPolicy:
         """The policy, made anew. Raises UsageError for a name or parameters that there are not."""

@@ -50,6 +50,7 @@ class TracedLine:
     microbatch: int
     start_ns: int
     end_ns: int
+    pair: bool
 
 
 @IMPORTERS.register("hops_tracing")
@@ -70,7 +71,7 @@ class OwnTracing(Importer):
                 if line.what in _OPS:
                     events.add(
                         line.iteration, header.rank, max(line.stage, 0), _OPS[line.what], line.microbatch, place,
-                        line.number, line.start_ns, line.end_ns,
+                        line.number, line.start_ns, line.end_ns, pair=line.pair,
                     )  # fmt: skip
         if not len(events):
             raise TraceError(f"{path}: no action in it, expected lines such as {_LINE}")
@@ -116,9 +117,11 @@ def traced_lines(file: Path, sieve: EventFilter) -> Iterator[TracedLine]:
 
 
 def _line(number: int, value: object) -> TracedLine:
-    if not isinstance(value, list) or len(value) != 6 or value[1] not in (*_OPS, *_OTHERS):
+    if not isinstance(value, list) or len(value) not in (6, 7) or value[1] not in (*_OPS, *_OTHERS):
         raise ValueError
-    iteration, what, stage, microbatch, start, end = value
+    iteration, what, stage, microbatch, start, end = value[:6]
+    if value[6:] not in ([], [1]):
+        raise ValueError
     if any(type(each) is not int for each in (iteration, stage, microbatch, start, end)):
         raise ValueError
     needed = 0 if what in {"F", "B", "I", "W"} else -1
@@ -127,7 +130,14 @@ def _line(number: int, value: object) -> TracedLine:
     if not 0 <= start <= end < 2**63:
         raise ValueError
     return TracedLine(
-        number=number, iteration=iteration, what=what, stage=stage, microbatch=microbatch, start_ns=start, end_ns=end
+        number=number,
+        iteration=iteration,
+        what=what,
+        stage=stage,
+        microbatch=microbatch,
+        start_ns=start,
+        end_ns=end,
+        pair=len(value) == 7,
     )
 
 

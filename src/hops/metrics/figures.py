@@ -8,7 +8,6 @@ from typing import Any, get_args, get_type_hints
 
 from hops.errors import UsageError
 from hops.metrics.bubble import iteration_fraction, pipeline_fraction
-from hops.metrics.memory import memory_peaks
 from hops.metrics.summarize import SECTIONS, PartsFound
 from hops.metrics.summary import RunFacts, Summary
 from hops.trace.trace import Trace
@@ -72,13 +71,12 @@ def _leaves(kind: Any, path: str) -> list[str]:
 
 
 def _fullest_bytes(found: PartsFound) -> int | None:
-    return max((peak.total for peak in memory_peaks(found.run)), default=None)
+    return max((peak.total for peak in found.memory), default=None)
 
 
 def _fullest_share(found: PartsFound) -> float | None:
-    peaks = memory_peaks(found.run)
     has = found.facts.memory_bytes
-    return max((peak.total / size for peak, size in zip(peaks, has, strict=False)), default=None)
+    return max((peak.total / size for peak, size in zip(found.memory, has, strict=False)), default=None)
 
 
 _QUICK: Mapping[str, Callable[[PartsFound], Figure]] = {  # in less time than their section

@@ -94,10 +94,11 @@ class Iterations:
                 f"{facts.warmup_iterations}; run more iterations or lower simulation.warmup_iterations"
             )
         span = int(trace.end_ns.max()) + 1
-        disturbed = np.isin(trace.stream, (Stream.FAULT, Stream.LOST))
+        disturbed = (trace.stream == Stream.FAULT) | (trace.stream == Stream.LOST)
         faults, message_faults = _faults(trace.where(disturbed), span)
-        trace = trace.where(np.isin(trace.iteration, kept) & ~disturbed)
-        index = np.searchsorted(kept, trace.iteration)
+        index = np.searchsorted(kept, trace.iteration).clip(max=len(kept) - 1)
+        counts = (kept[index] == trace.iteration) & ~disturbed
+        trace, index = trace.where(counts), index[counts]
         action = is_action(trace)
         start = _extreme(np.minimum, index[action], trace.start_ns[action], len(kept))
         last_row = _extreme(np.maximum, index, trace.end_ns, len(kept))

@@ -116,12 +116,17 @@ def _work(run: Iterations, rows: Trace) -> FloatArray | None:
 
 def _changes(rows: Trace, allocated: Ints, kept: Ints, work: FloatArray | None) -> Ints:
     """What each action adds when it starts (F) or frees when it ends. W alone (stage 0 needs no I) frees everything."""
-    after_input = (rows.op == Op.W) & np.isin(_keys(rows), _keys(rows)[rows.op == Op.I])
+    splits = rows.op == Op.I
+    after_input = rows.op == Op.W
+    if splits.any() and after_input.any():
+        after_input &= np.isin(_keys(rows), _keys(rows)[splits])
+    else:
+        after_input = np.zeros_like(after_input)
     whole, stays = allocated[rows.stage], kept[rows.stage]
     if work is not None:
         whole, stays = (np.rint(size * work).astype(np.int64) for size in (whole, stays))
     gone = np.where(after_input, stays, whole)
-    gone = np.where(rows.op == Op.I, whole - stays, gone)
+    gone = np.where(splits, whole - stays, gone)
     return np.where(rows.op == Op.F, whole, -gone)
 
 

@@ -1,6 +1,6 @@
 """From a trace to its summary: calls every metric once and puts the numbers under their names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -12,7 +12,7 @@ from hops.metrics.bubble import BubbleCause, Bubbles, Idle, bubbles
 from hops.metrics.exposed import Exposed, exposed, phases
 from hops.metrics.iterations import Iterations, is_action, stage_spans_ns
 from hops.metrics.links import LinkUse, link_uses
-from hops.metrics.memory import in_flight, memory_peaks
+from hops.metrics.memory import MemoryPeak, in_flight, memory_peaks
 from hops.metrics.summary import (
     FORMAT,
     BubbleCauses,
@@ -58,6 +58,10 @@ class PartsFound:
         return bubbles(self.run)
 
     @cached_property
+    def memory(self) -> tuple[MemoryPeak, ...]:
+        return memory_peaks(self.run)
+
+    @cached_property
     def exposed(self) -> Exposed:
         return exposed(self.run, self.bubbles)
 
@@ -68,7 +72,7 @@ SECTIONS: Mapping[str, Callable[[PartsFound], Any]] = {  # of a Summary, by its 
     "schedule": lambda found: found.meta.schedule,
     "num_ranks": lambda found: found.meta.num_ranks,
     "num_stages": lambda found: found.meta.num_stages,
-    "num_microbatches": lambda found: found.meta.num_microbatches,
+    "num_microbatches": lambda found: found.meta.shape.whole_microbatches,
     "data_parallel": lambda found: found.facts.data_parallel,
     "iterations": lambda found: found.run.num_iterations,
     "warmup_iterations": lambda found: found.facts.warmup_iterations,
@@ -83,7 +87,7 @@ SECTIONS: Mapping[str, Callable[[PartsFound], Any]] = {  # of a Summary, by its 
     ),
     "phases": lambda found: _phases(found.run),
     "exposed_communication": lambda found: _exposed(found.exposed, found.run),
-    "ranks": lambda found: _ranks(found.run, found.bubbles.iteration, found.exposed),
+    "ranks": lambda found: _ranks(found),  # noqa: PLW0108 (it stands further down)
     "stages": lambda found: _stages(found.run),
     "links": lambda found: tuple(_link(use, found.run.num_iterations) for use in link_uses(found.run)),
 }
@@ -156,12 +160,13 @@ def _exposed(lost: Exposed, run: Iterations) -> ExposedCommunication:
     )
 
 
-def _ranks(run: Iterations, idle: Idle, lost: Exposed) -> tuple[RankSummary, ...]:
+def _ranks(found: PartsFound) -> tuple[RankSummary, ...]:
+    run, idle, lost = found.run, found.bubbles.iteration, found.exposed
     meta = run.trace.meta
     scale = run.num_iterations * NS_PER_MS
     spans = stage_spans_ns(run).sum(axis=0)
     flights = in_flight(run)
-    memory = _memory(run)
+    memory = _memory(run, found.memory)
     return tuple(
         RankSummary(
             rank=rank,
@@ -180,8 +185,7 @@ def _ranks(run: Iterations, idle: Idle, lost: Exposed) -> tuple[RankSummary, ...
     )
 
 
-def _memory(run: Iterations) -> list[MemorySummary | None]:
-    peaks = memory_peaks(run)
+def _memory(run: Iterations, peaks: Sequence[MemoryPeak]) -> list[MemorySummary | None]:
     capacity = run.facts.memory_bytes or (None,) * run.num_ranks
     if not peaks:
         return [None] * run.num_ranks

@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hops.arrays import table_library
 from hops.model.memory import StageMemory
 
 FORMAT = "hops-summary/1"
@@ -170,6 +171,23 @@ class Summary:
     ranks: tuple[RankSummary, ...]
     stages: tuple[StageSummary, ...]
     links: tuple[LinkSummary, ...]
+
+    def __repr__(self) -> str:
+        time_ms, bubble = self.iteration_time.mean_ms, 100 * self.bubble.pipeline.fraction
+        ran = f"{self.schedule or 'no schedule'}, {self.num_ranks} ranks"
+        return f"Summary({ran}, {time_ms:,.5g} ms an iteration, pipeline bubble {bubble:.1f} %)"
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each rank: idle time by cause and memory by part as columns of their own.
+
+        Raises UsageError if pandas is not installed.
+        """
+        rows = []
+        for rank in self.ranks:
+            plain = asdict(rank)
+            idle, memory = plain.pop("idle_ms"), plain.pop("memory") or {}
+            rows.append({**plain, **{f"idle_{cause}_ms": ms for cause, ms in idle.items()}, **memory})
+        return table_library("pandas").DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dicts and lists of numbers, text and None, keys as in docs/reference/metrics.md."""

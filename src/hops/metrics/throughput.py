@@ -15,7 +15,7 @@ def iteration_times_ns(run: Iterations) -> NDArray[np.int64]:
 
 def microbatches_per_s(run: Iterations) -> float:
     """Microbatches of all pipeline replicas over the mean iteration time, optimizer step inside."""
-    microbatches = run.trace.meta.num_microbatches * run.facts.data_parallel * run.num_iterations
+    microbatches = run.trace.meta.shape.whole_microbatches * run.facts.data_parallel * run.num_iterations
     return microbatches / (run.window_ns / NS_PER_S)
 
 
@@ -68,7 +68,10 @@ def microbatch_latencies_ns(run: Iterations) -> NDArray[np.int64]:
     """Latency of every microbatch of every iteration, in order; those without a backward are left out."""
     first = run.trace.stage % run.trace.meta.shape.stages_per_copy == 0
     rows = run.trace.where(is_action(run.trace) & first)
-    key = rows.iteration.astype(np.int64) * (int(rows.microbatch.max(initial=0)) + 1) + rows.microbatch
+    key = (
+        rows.iteration.astype(np.int64) * (int(rows.microbatch.max(initial=0)) + 1)
+        + rows.microbatch // rows.meta.slices
+    )
     keys, index = np.unique(key, return_inverse=True)
     forward = rows.op == Op.F
     start = np.full(len(keys), np.iinfo(np.int64).max)

@@ -1,6 +1,7 @@
 """Activation bytes that one device keeps of a microbatch, between F and the backward pass and between I and W."""
 
 from collections.abc import Iterable
+from math import ceil
 
 from hops.model import elementwise, routed
 from hops.model.attention import scores_elements
@@ -16,13 +17,22 @@ Runs = tuple[tuple[Layer, int], ...]
 
 def kept_bytes(here: Local, part: StageSlice, runs: Runs) -> int:
     """What F of a stage keeps per microbatch under the recompute option."""
-    left = part.layers if here.how.recompute_layers is None else here.how.recompute_layers
+    how = here.how
+    left = part.layers if how.recompute_layers is None else min(part.layers, how.recompute_layers)
     total = _ends(here, part)
+    if how.recompute == "full":  # of several layers made again together one input is enough
+        spared = left - ceil(left / how.recompute_unit)
+        total -= spared * _input(here)
     for layer, count in runs:
         again = min(left, count)
         left -= again
         total += again * kept_layer_bytes(here, layer) + (count - again) * layer_bytes(here, layer)
     return total
+
+
+def _input(here: Local) -> int:
+    """Bytes of a layer's input."""
+    return here.held_tokens * here.model.hidden * here.how.element_bytes
 
 
 def kept_layer_bytes(here: Local, layer: Layer) -> int:
@@ -33,7 +43,7 @@ def kept_layer_bytes(here: Local, layer: Layer) -> int:
     """
     how = here.how
     if how.recompute == "full":
-        return here.held_tokens * here.model.hidden * how.element_bytes
+        return _input(here)
     whole = layer_bytes(here, layer)
     if how.recompute == "none":
         return whole
@@ -41,9 +51,12 @@ def kept_layer_bytes(here: Local, layer: Layer) -> int:
 
 
 def remade_bytes(here: Local, runs: Runs) -> int:
-    """The most that the backward pass of one layer makes again and F did not keep: scores, or all but input."""
+    """The most that the backward pass makes again at once and F did not keep: scores, or layers but their input."""
     if here.how.recompute == "none":
         return 0
+    if here.how.recompute == "full":
+        together = min(here.how.recompute_unit, sum(count for _, count in runs))
+        return max((together * layer_bytes(here, layer) - _input(here) for layer, _ in runs), default=0)
     return max((layer_bytes(here, layer) - kept_layer_bytes(here, layer) for layer, _ in runs), default=0)
 
 

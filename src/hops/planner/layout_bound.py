@@ -110,17 +110,19 @@ def flight_of_chunks(problem: LayoutProblem, ranks: int) -> IntArray:
     """Microbatches in flight per stage: in interleaved 1F1B certain, in V schedules what the thriftiest needs.
 
     Interleaved 1F1B runs 2 (p - 1 - r) + (chunks - 1) p forwards on rank r before its first pair, p of each chunk
-    in turn. `v_half` holds half of what 1F1B's first rank does.
+    in turn; with fewer microbatches than ranks, all of them in turn. `v_min` holds a third of what 1F1B's first rank
+    does.
     """
     size, chunks = problem.size, problem.freedom.chunks
     if problem.v_shaped:
-        return np.full(ranks * chunks, min(size, ranks // 2 + 1), dtype=np.int64)
+        return np.full(ranks * chunks, min(size, (ranks + 4) // 3), dtype=np.int64)
     flight = np.ones(ranks * chunks, dtype=np.int64)
+    group = min(ranks, size)
     for rank in range(ranks if problem.family is ScheduleFamily.FUSED else 0):
-        ahead = min(2 * (ranks - 1 - rank) + (chunks - 1) * ranks + 1, size * chunks)
-        rounds, rest = divmod(ahead, ranks * chunks)
+        ahead = min(2 * (ranks - 1 - rank) + (chunks - 1) * group + 1, size * chunks)
+        rounds, rest = divmod(ahead, group * chunks)
         for chunk in range(chunks):
-            flight[chunk * ranks + rank] = rounds * ranks + min(ranks, max(0, rest - chunk * ranks))
+            flight[chunk * ranks + rank] = rounds * group + min(group, max(0, rest - chunk * group))
     return flight
 
 

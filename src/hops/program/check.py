@@ -33,7 +33,7 @@ def rank_and_index(program: Program, position: int) -> tuple[int, int]:
 def _fault(message: str, program: Program, position: int) -> ProgramError:
     rank, index = rank_and_index(program, position)
     grid = marked_excerpt(program, {rank: index})
-    return ProgramError(f"rank {rank}, position {index} ({program.action(position)}): {message}\n{grid}")
+    return ProgramError(f"rank {rank}, position {index} ({program.word(program.action(position))}): {message}\n{grid}")
 
 
 def _check_pairs(program: Program) -> None:
@@ -46,7 +46,7 @@ def _check_pairs(program: Program) -> None:
     wrong = opens[~joins | same]
     if len(wrong):
         rank, index = rank_and_index(program, int(wrong[0]))
-        two = "+".join(str(program.action(int(at))) for at in (wrong[0], wrong[0] + 1))
+        two = "+".join(program.word(program.action(int(at))) for at in (wrong[0], wrong[0] + 1))
         raise ProgramError(
             f"rank {rank}, position {index}: a pair joins an F with a B or I of another stage or "
             f"microbatch, but got {two}\n{marked_excerpt(program, {rank: index})}"
@@ -97,6 +97,8 @@ def _check_each_once(program: Program) -> None:
     wanted = _wanted(program, forward)
     backward = np.minimum(fused, split)
     in_order = (forward < backward) & (backward < count) & (np.maximum(fused, split) == count)
+    _check_slices(program, forward, 1, (Op.F,))
+    _check_slices(program, backward, -1, (Op.B, Op.I))
     in_order &= (weight == split) | ((split < weight) & (weight < count))  # equal: neither is there
     if (in_order | ~wanted).all():
         return
@@ -105,7 +107,7 @@ def _check_each_once(program: Program) -> None:
         if wrong.any():
             stage, microbatch = np.argwhere(wrong)[0]
             position = int(place_of[stage, microbatch])
-            raise _fault(message.format(**_names(int(stage), int(microbatch))), program, position)
+            raise _fault(message.format(**_names(program, int(stage), int(microbatch))), program, position)
 
     at_first((fused < count) & (split < count), fused, "{B} and {I} are both there, expected one of them")
     at_first((fused < count) & (weight < count), weight, "{W} is there beside {B}, which includes it")
@@ -142,13 +144,37 @@ def _wanted(program: Program, forward: NDArray[np.int64]) -> NDArray[np.bool_]:
     return wanted
 
 
+def _check_slices(program: Program, place: NDArray[np.int64], step: int, ops: tuple[Op, ...]) -> None:
+    """Slices of a microbatch follow one another on every stage: forwards from the first, backwards from the last.
+
+    Args:
+        program: whose slices they are; of one slice each, there is nothing to check.
+        place: where each action stands, the number of actions if nowhere; shape (stages, slices of all microbatches).
+        step: 1 if a slice comes after the one before it, -1 if after the one behind it.
+        ops: of these actions.
+    """
+    slices = program.shape.slices
+    if slices == 1:
+        return
+    ordered = place.reshape(len(place), -1, slices)[..., ::step]
+    wrong = np.argwhere(ordered[..., 1:] < ordered[..., :-1])
+    for stage, whole, turn in wrong.tolist():
+        later = turn + 1 if step == 1 else slices - 2 - turn
+        position = int(place[stage, whole * slices + later])
+        other = f"{program.shape.name_of(whole * slices + later - step)}"
+        names = " or ".join(f"{stage}{op.name}{other}" for op in ops)
+        raise _fault(f"it comes before {names}, which it needs", program, position)
+
+
 def _check_missing(wrong: NDArray[np.bool_], message: str, program: Program) -> None:
     if wrong.any():
         stage, microbatch = (int(index) for index in np.argwhere(wrong)[0])
         rank = program.shape.rank_of_stage[stage]
         grid = marked_excerpt(program, {rank: int(program.first[rank + 1] - program.first[rank])})
-        raise ProgramError(f"rank {rank} is not complete: {message.format(**_names(stage, microbatch))}\n{grid}")
+        raise ProgramError(
+            f"rank {rank} is not complete: {message.format(**_names(program, stage, microbatch))}\n{grid}"
+        )
 
 
-def _names(stage: int, microbatch: int) -> dict[str, Action]:
-    return {op.name: Action(stage, op, microbatch) for op in (Op.F, Op.B, Op.I, Op.W)}
+def _names(program: Program, stage: int, microbatch: int) -> dict[str, str]:
+    return {op.name: program.word(Action(stage, op, microbatch)) for op in (Op.F, Op.B, Op.I, Op.W)}

@@ -55,6 +55,11 @@ def lower(program: Program) -> Lowered:
     from it; and when each rank runs its list, waiting for the message of each action (a pair: of both), all lists end.
     """
     check_complete(program)
+    return lower_complete(program)
+
+
+def lower_complete(program: Program) -> Lowered:
+    """The same for a program that is known to be complete; its entries may hold any actions of their rank."""
     need, bring = messages(program)
     first, rank, rank_first = _steps(program)
     receiver = np.repeat(np.array(program.shape.rank_of_stage), 2 * program.shape.num_microbatches)
@@ -173,4 +178,5 @@ def _waits(program: Program, rank: int, index: int, key: int) -> str:
     position = int(np.flatnonzero(of_sender & np.isin(program.op, ops))[0])
     other, place = rank_and_index(program, position)
     waiting: Action = program.action(int(program.first[rank]) + index)
-    return f"  rank {rank} waits at {waiting} for {program.action(position)}, position {place} of rank {other}"
+    wanted = program.word(program.action(position))
+    return f"  rank {rank} waits at {program.word(waiting)} for {wanted}, position {place} of rank {other}"

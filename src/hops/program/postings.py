@@ -31,14 +31,19 @@ class Postings(NamedTuple):
     early: IntArray
 
 
-def postings(program: Program, low: Lowered) -> Postings:
-    """The receives of a program that has been lowered."""
+def postings(program: Program, low: Lowered, *, in_calls: bool = False) -> Postings:
+    """The receives of a program that has been lowered.
+
+    `in_calls`: they are posted in the call before the entry that needs them (`hops.program.calls`).
+    """
     sender_of, sent_at = _senders(program, low)
     takers = np.flatnonzero(low.need != NONE)
     rank_of_action = program.rank_of_action
     takers = takers[sender_of[low.need[takers]] != rank_of_action[takers]]
     message, receiver = low.need[takers], rank_of_action[takers]
     needed = np.searchsorted(low.first, takers, side="right") - 1
+    if in_calls:
+        return Postings(needed, message, np.zeros(len(takers), dtype=np.int64))
     wished = np.maximum(needed - 1, low.rank_first[receiver])
     # The least of what later messages of the same pair of ranks ask for, read from the last to the first.
     pair = receiver * program.num_ranks + sender_of[message]

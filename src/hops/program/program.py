@@ -13,7 +13,7 @@ from hops.errors import ProgramError
 from hops.program.action import ACTION_OPS, NUM_OPS, Action, Pair
 from hops.program.shape import Shape
 
-_HEAD = re.compile(r"microbatches (\d{1,9}), rank of stage((?: \d{1,9})+)(?:, copies (\d))?")
+_HEAD = re.compile(r"microbatches (\d{1,9}), rank of stage((?: \d{1,9})+)(?:, copies (\d))?(?:, slices (\d{1,4}))?")
 LONGEST_ACTION = 16
 EXPECTED_HEAD = "expected a first line such as 'microbatches 8, rank of stage 0 1 2 3'"
 
@@ -23,7 +23,8 @@ class Program:
     """The actions of every rank, in the order it runs them; rank after rank in columns of shape (actions,), read-only.
 
     The text form has one line per rank, actions separated by spaces, and a first line that gives the shape:
-    `microbatches 2, rank of stage 0 1`, followed by `, copies 2` where the model is there twice. Blank lines and what
+    `microbatches 2, rank of stage 0 1`, followed by `, copies 2` where the model is there twice
+    and `, slices 2` where each action is one of so many slices of a microbatch (`0F1.0`). Blank lines and what
     follows a `#` are left out when it is read. Pairs are printed `0F8+7B0`.
 
     Nothing is checked here: `hops.program.lowering.lower` does, on every program that is to run.
@@ -73,8 +74,9 @@ class Program:
     def __str__(self) -> str:
         stages = " ".join(map(str, self.shape.rank_of_stage))
         copies = f", copies {self.shape.copies}" if self.shape.copies > 1 else ""
-        head = f"microbatches {self.shape.num_microbatches}, rank of stage {stages}{copies}"
-        return "\n".join([head, *(" ".join(map(str, self.rank(rank))) for rank in range(self.num_ranks))])
+        slices = f", slices {self.shape.slices}" if self.shape.slices > 1 else ""
+        head = f"microbatches {self.shape.whole_microbatches}, rank of stage {stages}{copies}{slices}"
+        return "\n".join([head, *(" ".join(self.words(rank)) for rank in range(self.num_ranks))])
 
     def __repr__(self) -> str:
         shape = self.shape
@@ -110,7 +112,7 @@ class Program:
             raise ProgramError(
                 f"{source}: got {len(rows)} lines of actions, expected {shape.num_ranks}, one per rank that has a stage"
             )
-        entries = (_parse_row(line, f"{source}:{number}") for number, line in rows)
+        entries = (_parse_row(line, f"{source}:{number}", shape.slices) for number, line in rows)
         if shape.copies > 1:
             entries = ([_of_own_copy(entry, shape, rank) for entry in row] for rank, row in enumerate(entries))
         return cls.of(shape, entries)
@@ -178,6 +180,18 @@ class Program:
         columns = zip(self.stage[part].tolist(), self.op[part].tolist(), self.microbatch[part].tolist(), strict=True)
         return tuple([Action(stage, ACTION_OPS[op], microbatch) for stage, op, microbatch in columns])
 
+    def word(self, entry: Action | Pair) -> str:
+        """An entry as it is printed: `2F0`, `2F0+5B1`, and of slices `2F0.1`."""
+        if self.shape.slices == 1:
+            return str(entry)
+        if isinstance(entry, Pair):
+            return "+".join(map(self.word, entry))
+        return f"{entry.stage}{entry.op.name}{self.shape.name_of(entry.microbatch)}"
+
+    def words(self, rank: int) -> list[str]:
+        """A rank's entries as they are printed."""
+        return [self.word(entry) for entry in self.rank(rank)]
+
     def action(self, position: int) -> Action:
         """The action at a position of the columns."""
         return Action(int(self.stage[position]), ACTION_OPS[self.op[position]], int(self.microbatch[position]))
@@ -201,7 +215,10 @@ def _parse_head(line: str, where: str) -> Shape:
         raise ProgramError(
             f"{where}: {len(rank_of_stage)} stages are not {copies} copies of a model, each with as many"
         )
-    return Shape(num_microbatches=int(match[1]), rank_of_stage=rank_of_stage, copies=copies)
+    slices = int(match[4] or 1)
+    if slices < 1:
+        raise ProgramError(f"{where}: a microbatch cannot be cut into {slices} slices, expected at least 1")
+    return Shape(num_microbatches=int(match[1]) * slices, rank_of_stage=rank_of_stage, copies=copies, slices=slices)
 
 
 def _of_own_copy(entry: Action | Pair, shape: Shape, rank: int) -> Action | Pair:
@@ -216,7 +233,7 @@ def _own_stage(action: Action, shape: Shape, rank: int) -> Action:
     return action._replace(stage=next((s for s in stages if shape.rank_of_stage[s] == rank), action.stage))
 
 
-def _parse_row(line: str, where: str) -> Sequence[Action | Pair]:
+def _parse_row(line: str, where: str, slices: int) -> Sequence[Action | Pair]:
     entries: list[Action | Pair] = []
     for word, text in enumerate(line.split(), start=1):
         parts = text.split("+")
@@ -225,8 +242,19 @@ def _parse_row(line: str, where: str) -> Sequence[Action | Pair]:
         if max(map(len, parts)) > LONGEST_ACTION:
             raise ProgramError(f"{where}:{word}: got {text[:20]}..., expected at most {LONGEST_ACTION} characters")
         try:
-            actions = [Action.parse(part) for part in parts]
+            actions = [_parse_action(part, slices) for part in parts]
         except ProgramError as error:
             raise ProgramError(f"{where}:{word}: {error}") from error
         entries.append(Pair(*actions) if len(actions) == 2 else actions[0])
     return entries
+
+
+def _parse_action(text: str, slices: int) -> Action:
+    """Raises ProgramError; of several slices each action says which."""
+    if slices == 1:
+        return Action.parse(text)
+    whole, dot, number = text.partition(".")
+    if not dot or not number.isdecimal() or int(number) >= slices:
+        raise ProgramError(f"not an action on a slice: got {text!r}, expected slice 0 to {slices - 1}, such as 2F0.1")
+    action = Action.parse(whole)
+    return action._replace(microbatch=action.microbatch * slices + int(number))

@@ -77,13 +77,7 @@ def load_csv(path: Path) -> Program:
 
 def parse_csv(text: str, *, source: str = "schedule.csv") -> Program:
     """The same from text. The placement is read off the rows."""
-    rows = [
-        [_entry(cell.strip(), f"{source}:{line}:{number}") for number, cell in enumerate(row, start=1) if cell.strip()]
-        for line, row in enumerate(csv.reader(StringIO(text)), start=1)
-    ]
-    while rows and not rows[-1]:
-        rows.pop()
-    streams = [[entry for entry in row if entry is not None] for row in rows]
+    streams = streams_of_csv(text, source=source)
     if not any(streams):
         raise ProgramError(f"{source}: it is empty, expected a row of actions per rank, such as 0F0,0F1,0B0,0B1")
     actions = _in_todays_words(compute_only(streams))
@@ -94,6 +88,17 @@ def parse_csv(text: str, *, source: str = "schedule.csv") -> Program:
         except ProgramError as error:
             raise ProgramError(f"{source}: {error}") from error
     return program
+
+
+def streams_of_csv(text: str, *, source: str = "schedule.csv") -> list[list[Entry]]:
+    """Every rank's actions and postings as they stand in the file. Raises ProgramError for a cell that is neither."""
+    rows = [
+        [_entry(cell.strip(), f"{source}:{line}:{number}") for number, cell in enumerate(row, start=1) if cell.strip()]
+        for line, row in enumerate(csv.reader(StringIO(text)), start=1)
+    ]
+    while rows and not rows[-1]:
+        rows.pop()
+    return [[entry for entry in row if entry is not None] for row in rows]
 
 
 def _entry(cell: str, where: str) -> Entry | None:

@@ -1,6 +1,6 @@
 """What a schedule has to arrange: microbatches per iteration, and the rank of every stage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,11 +12,14 @@ class Shape:
         rank_of_stage: its length is the number of stages.
         copies: how often the whole model is there. The stages of a copy follow those of the one before: with n stages
             per copy, stage n + s has the layers of stage s. A microbatch runs through one copy.
+        slices: into how many slices along its sequence each microbatch is cut. What is said of microbatches then holds
+            of slices, which are counted through: slice q of microbatch m is number m * slices + q, printed `m.q`.
     """
 
     num_microbatches: int
     rank_of_stage: tuple[int, ...]
     copies: int = 1
+    slices: int = 1
 
     @classmethod
     def loop(cls, num_ranks: int, *, num_microbatches: int, chunks: int = 1) -> "Shape":
@@ -34,6 +37,21 @@ class Shape:
         """Two copies, one down the ranks and one up: rank r holds stage r and the copy of stage ranks - 1 - r."""
         down = tuple(range(num_ranks))
         return cls(num_microbatches=num_microbatches, rank_of_stage=down + down[::-1], copies=2)
+
+    def sliced(self, slices: int) -> "Shape":
+        """The same stages; its microbatches are slices."""
+        return replace(self, slices=slices)
+
+    @property
+    def whole_microbatches(self) -> int:
+        """Microbatches, not slices, per iteration."""
+        return self.num_microbatches // self.slices
+
+    def name_of(self, microbatch: int) -> str:
+        """`3`; of slices, `1.1`."""
+        if self.slices == 1:
+            return str(microbatch)
+        return f"{microbatch // self.slices}.{microbatch % self.slices}"
 
     @property
     def num_stages(self) -> int:

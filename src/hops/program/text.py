@@ -34,7 +34,7 @@ def marked_excerpt(program: Program, marks: Mapping[int, int]) -> str:
 
 
 def _marked(program: Program, rank: int, marks: Mapping[int, int]) -> list[str]:
-    words = [*map(str, program.actions(rank))]
+    words = [*map(program.word, program.actions(rank))]
     if rank in marks:
         index = marks[rank]
         words[index : index + 1] = [f">{word}<" for word in words[index : index + 1] or [""]]

@@ -16,7 +16,7 @@ from hops.cost.roofline import Traffic
 from hops.errors import HopsError
 from hops.hardware.catalog import Catalog
 from hops.model.transient import NO_TRANSIENTS, Transients
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.predict import predict_job
 from hops.published.units import measured_seconds
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 ROUNDS, FOLDS = 2, 5
 PULL, SOFT = 0.15, 0.1  # of beliefs; relative errors beyond a tenth count linearly
 STEP = 0.1  # of finite differences, in logarithms
-CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100", "gh200": "h100"}
+CHIPS = {"h200": "h100", "h800": "h100", "gh200": "h100"}
 STILL = 1e-3  # a parameter whose slopes are all below this is left alone
 
 DEVICE_PARAMETERS = (
@@ -51,12 +51,12 @@ SHARED_PARAMETERS = (
 class TimedJob:
     """A job with what was measured of it; jobs of one group are left out together."""
 
-    job: Job
+    job: PublishedJob
     seconds: float
     group: str
 
 
-def timed(jobs: Sequence[Job]) -> list[TimedJob]:
+def timed(jobs: Sequence[PublishedJob]) -> list[TimedJob]:
     """The jobs whose step time was measured."""
     found = []
     for job in jobs:
@@ -74,8 +74,9 @@ def names_of(jobs: Sequence[TimedJob]) -> list[Parameter]:
 
 
 def family(device: str) -> str:
-    """Devices of one chip share their factors: `a100-sxm-80` and `a100-pcie-40` are a100."""
-    return device.split("-", maxsplit=1)[0]
+    """Devices of one chip share their factors: `a100-sxm-80` and `a100-pcie-40` are a100; an H200 is an H100."""
+    first = device.split("-")[0]
+    return CHIPS[first] if first in CHIPS else first  # noqa: SIM401
 
 
 def profile_of(
@@ -153,13 +154,15 @@ def predictor(kernels: Mapping[str, KernelFit], folder: Path) -> Predict:
         path = folder / f"{number}.yaml"
         number += 1
         write_kernel_profile(profile_of(values, kernels), path)
-        found = []
-        for each in jobs:
-            try:
-                found.append(predict_job(each.job, str(path)).seconds)
-            except HopsError:
-                found.append(np.nan)
-        return np.array(found)
+        seconds: dict[str, float] = {}  # jobs that were measured more than once are run once
+        documents = [str(each.job.document(str(path))) for each in jobs]
+        for each, document in zip(jobs, documents, strict=True):
+            if document not in seconds:
+                try:
+                    seconds[document] = predict_job(each.job, str(path)).seconds
+                except HopsError:
+                    seconds[document] = np.nan
+        return np.array([seconds[document] for document in documents])
 
     return predict
 

@@ -11,7 +11,7 @@ from hops.cost.kernel_profile import KernelProfile, write_kernel_profile
 from hops.errors import HopsError
 from hops.model.transient import Transients
 from hops.published.fit import Floats, family
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.predict import GIB, job_bytes
 
 LOGIT_BYTES = (0.0, 2.0, 4.0, 6.0, 8.0)
@@ -22,7 +22,7 @@ USUAL = Transients(logit_bytes=2.0, fused_logit_bytes=2.0, whole_gradient=True, 
 the layer that runs with the one fetched ahead."""
 
 
-def fit_memory(jobs: Sequence[Job]) -> tuple[Transients, Mapping[str, int]]:
+def fit_memory(jobs: Sequence[PublishedJob]) -> tuple[Transients, Mapping[str, int]]:
     """The framework's habits, and bytes that its libraries hold on each family of devices."""
     weighed = [job for job in jobs if job.row.memory_gib is not None]
     if not weighed:
@@ -42,7 +42,7 @@ def fit_memory(jobs: Sequence[Job]) -> tuple[Transients, Mapping[str, int]]:
     return found, _runtime(weighed, _predicted(weighed, found))
 
 
-def _error(jobs: Sequence[Job], transients: Transients) -> float:
+def _error(jobs: Sequence[PublishedJob], transients: Transients) -> float:
     """Median and mean of absolute errors together, so that few rows count as well."""
     predicted = _predicted(jobs, transients)
     own = _runtime(jobs, predicted)
@@ -52,7 +52,7 @@ def _error(jobs: Sequence[Job], transients: Transients) -> float:
     return float(np.nanmedian(errors) + 0.5 * np.nanmean(np.minimum(errors, 0.3)))
 
 
-def _runtime(jobs: Sequence[Job], predicted: Floats) -> dict[str, int]:
+def _runtime(jobs: Sequence[PublishedJob], predicted: Floats) -> dict[str, int]:
     """The median of what is left, by family; nothing where too much was predicted already."""
     rest = (_measured(jobs) - predicted) * GIB
     by_family: dict[str, list[float]] = {}
@@ -62,11 +62,11 @@ def _runtime(jobs: Sequence[Job], predicted: Floats) -> dict[str, int]:
     return {name: int(np.clip(np.median(left), 0, MOST_RUNTIME)) for name, left in by_family.items()}
 
 
-def _measured(jobs: Sequence[Job]) -> Floats:
+def _measured(jobs: Sequence[PublishedJob]) -> Floats:
     return np.array([job.row.memory_gib for job in jobs], dtype=np.float64)
 
 
-def _predicted(jobs: Sequence[Job], transients: Transients) -> Floats:
+def _predicted(jobs: Sequence[PublishedJob], transients: Transients) -> Floats:
     """GiB of the rank that counts; NaN where no spec can say it."""
     found = []
     with TemporaryDirectory() as folder:

@@ -37,7 +37,7 @@ _LAYOUT_TIMES = re.compile(r"([Etm|L])\*(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class PublishedJob:
     """A row and everything that was resolved of it, before it is put into a spec's words."""
 
     row: PublishedRow
@@ -46,7 +46,7 @@ class Job:
     software: Software
 
     @classmethod
-    def of(cls, row: PublishedRow) -> "Job":
+    def of(cls, row: PublishedRow) -> "PublishedJob":
         """Raises RowRefusedError with the reason why the row is no job."""
         _refuse_what_is_no_training(row)
         sizes = sizes_of(row)

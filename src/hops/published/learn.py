@@ -13,7 +13,7 @@ from hops.cost.efficiency import KernelFit
 from hops.cost.kernel_profile import KernelProfile, write_kernel_profile
 from hops.published.fit import Floats, JobFit, TimedJob, fit_jobs, names_of, predictor, profile_of, timed
 from hops.published.fit_memory import fit_memory
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.profiles import PREFIX
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, read_rows
@@ -50,19 +50,19 @@ def learn(kernels: Path, rows: Path, folder: Path, *, frameworks: Sequence[str] 
     return tuple(found)
 
 
-def jobs_by_framework(rows: Sequence[PublishedRow]) -> dict[str, list[Job]]:
+def jobs_by_framework(rows: Sequence[PublishedRow]) -> dict[str, list[PublishedJob]]:
     """The rows that are jobs, by the framework of their source."""
-    found: dict[str, list[Job]] = {}
+    found: dict[str, list[PublishedJob]] = {}
     for row in rows:
         try:
-            job = Job.of(row)
+            job = PublishedJob.of(row)
         except RowRefusedError:
             continue
         found.setdefault(job.software.full_name, []).append(job)
     return found
 
 
-def learn_framework(name: str, jobs: Sequence[Job], kernels: Mapping[str, KernelFit]) -> Learned:
+def learn_framework(name: str, jobs: Sequence[PublishedJob], kernels: Mapping[str, KernelFit]) -> Learned:
     """Fit one framework."""
     some = sample(timed(jobs))
     transients, runtime = fit_memory(_weighed(jobs))
@@ -88,16 +88,16 @@ def sample(jobs: Sequence[TimedJob]) -> list[TimedJob]:
     for name in sorted(groups):
         members = groups[name]
         found += [members[place] for place in sorted({*np.linspace(0, len(members) - 1, each).astype(int).tolist()})]
-    return found
+    return found[:: max(1, len(found) // MOST)]
 
 
-def _weighed(jobs: Sequence[Job]) -> list[Job]:
+def _weighed(jobs: Sequence[PublishedJob]) -> list[PublishedJob]:
     weighed = [job for job in jobs if job.row.memory_gib is not None]
     step = max(1, len(weighed) // (MOST + MOST // 2))
     return weighed[::step]
 
 
-def _sources(jobs: Sequence[Job]) -> dict[str, str]:
+def _sources(jobs: Sequence[PublishedJob]) -> dict[str, str]:
     """Who was learned from: models by source."""
     models: dict[str, set[str]] = {}
     for job in jobs:

@@ -12,7 +12,7 @@ from hops.errors import HopsError
 from hops.faults.plan import NO_FAULTS
 from hops.model.memory import rank_static_bytes
 from hops.program.program import Program
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.profiles import NONE, ProfileOf, chosen, knows
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, UnreadRow, read_rows
@@ -33,10 +33,10 @@ class Prediction:
     rank_bytes: tuple[int, ...]
 
 
-Predictor = Callable[[Job], Prediction]
+Predictor = Callable[[PublishedJob], Prediction]
 
 
-def predict_job(job: Job, profile: str | None) -> Prediction:
+def predict_job(job: PublishedJob, profile: str | None) -> Prediction:
     """Run the job's spec once. Raises HopsError where no spec can say it."""
     setup = build(from_dict(job.document(profile)))
     prepared = PreparedRun.of(setup)
@@ -46,7 +46,7 @@ def predict_job(job: Job, profile: str | None) -> Prediction:
     )
 
 
-def job_bytes(job: Job, profile: str | None) -> int:
+def job_bytes(job: PublishedJob, profile: str | None) -> int:
     """The most bytes of the rank whose memory the row states, without running it. Raises HopsError."""
     setup = build(from_dict(job.document(profile)))
     program = PreparedRun.of(setup).program
@@ -97,7 +97,7 @@ def remembering(profile_of: ProfileOf) -> Predictor:
     """A predictor that runs jobs that are alike, but for what was measured, once."""
     known: dict[str, Prediction | HopsError] = {}
 
-    def predictor(job: Job) -> Prediction:
+    def predictor(job: PublishedJob) -> Prediction:
         profile = profile_of(job)
         document = json.dumps(job.document(profile), sort_keys=True)
         if document not in known:
@@ -118,7 +118,7 @@ def result_of(row: PublishedRow | UnreadRow, predictor: Predictor, profile_of: P
     if isinstance(row, UnreadRow):
         return RowResult(id=row.id, source=row.source, status="refused", reason=row.reason)
     try:
-        job = Job.of(row)
+        job = PublishedJob.of(row)
         predicted = predictor(job)
     except RowRefusedError as error:
         return _refused(row, str(error))

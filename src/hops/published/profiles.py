@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from hops.cost.kernel_profile import KernelProfile, read_any_profile
 from hops.cost.profile import shipped_profile, shipped_profiles
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 
 NONE = "none"  # the catalog alone
 GENERAL = "published"
 PREFIX = "published-"
 
-ProfileOf = Callable[[Job], str | None]
+ProfileOf = Callable[[PublishedJob], str | None]
 
 
 def profile_name(framework: str) -> str | None:

@@ -1,5 +1,6 @@
 """Predictions of published rows held against what was measured: per row, per source, over all, and pairs of rows."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -60,7 +61,7 @@ def _error_pct(predicted: float | None, measured: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class RowFigures:
     """Of several rows; None where none of them was measured so."""
 
     rows: int
@@ -76,13 +77,13 @@ class Figures:
     memory_max_pct: float | None
 
 
-def figures(results: Sequence[RowResult]) -> Figures:
+def figures(results: Sequence[RowResult]) -> RowFigures:
     """MAPE, median, mean and worst of errors of time; median and largest of absolute errors of memory."""
     times = np.array([each.error_pct for each in results if each.error_pct is not None])
     sizes = np.abs([each.memory_error_pct for each in results if each.memory_error_pct is not None])
     refused = sum(each.status == "refused" for each in results)
     timed, weighed = len(times) > 0, len(sizes) > 0
-    return Figures(
+    return RowFigures(
         rows=len(results),
         refused=refused,
         expressible_pct=100 * (1 - refused / len(results)) if results else 100.0,
@@ -114,7 +115,7 @@ class PairResult:
 
 
 CHOICES = ("tp", "pp", "vp", "dp", "cp", "ep", "etp", "sp", "fsdp", "zero", "mbs", "recompute", "precision", "schedule")
-_SAME = ("source", "file", "model", "gpu", "n_gpus", "gbs", "seq", "kind")
+_SAME = ("source", "model", "gpu", "n_gpus", "gbs", "seq", "kind")
 _TOGETHER = {"tp", "pp", "vp", "dp", "cp", "ep", "etp", "sp", "fsdp"}  # one moves with another: devices stay the same
 
 
@@ -123,8 +124,8 @@ def pairs(rows: Sequence[PublishedRow], results: Sequence[RowResult]) -> Iterato
     groups: dict[tuple[object, ...], list[tuple[PublishedRow, RowResult]]] = {}
     for row, result in zip(rows, results, strict=True):
         if result.error_pct is not None:
-            key = (*(getattr(row, name) for name in _SAME[:1]), *(getattr(row, name) for name in _SAME[2:]))
-            groups.setdefault((*key, row.shape), []).append((row, result))
+            key = (*(getattr(row, name) for name in _SAME), row.shape, _release(row))
+            groups.setdefault(key, []).append((row, result))
     for members in groups.values():
         for (one, its), (other, others) in combinations(members, 2):
             choice = _difference(one, other)
@@ -133,9 +134,15 @@ def pairs(rows: Sequence[PublishedRow], results: Sequence[RowResult]) -> Iterato
                 yield pair
 
 
+def _release(row: PublishedRow) -> str:
+    """Of the software, where the note tells it: two releases differ in more than one choice."""
+    stated = re.search(r"release (\S+)", row.note)
+    return "" if stated is None else stated[1]
+
+
 def _difference(one: PublishedRow, other: PublishedRow) -> str | None:
     """What two rows differ in: one choice, two axes traded for each other, or one option; None: in more, or nothing."""
-    changed = [name for name in CHOICES if getattr(one, name) != getattr(other, name)]
+    changed = [name for name in CHOICES if _chosen(one, name) != _chosen(other, name)]
     options = [
         key
         for key in sorted({*one.options, *other.options} - {"flags", "mfu_percent", "steps"})
@@ -147,6 +154,12 @@ def _difference(one: PublishedRow, other: PublishedRow) -> str | None:
         return None
     traded = set(changed) <= _TOGETHER and len(changed) <= 2
     return " and ".join(changed) if len(changed) == 1 or traded else None
+
+
+def _chosen(row: PublishedRow, name: str) -> object:
+    """A choice; sizes that are not stated are 1."""
+    value = getattr(row, name)
+    return value or 1 if name in _TOGETHER else value
 
 
 def _measured(key: str) -> bool:

@@ -1,6 +1,6 @@
 """What a row measured as seconds per iteration, where its source prints FLOP/s per device."""
 
-from hops.published.job import Job
+from hops.published.job import PublishedJob
 from hops.published.row import PublishedRow
 
 CAUSAL, FULL = 0.5, 1.0  # of the scores that a convention counts
@@ -9,7 +9,7 @@ FULLY_COUNTED = ("nemo-long-seq",)
 tells that they count the visible half."""
 
 
-def measured_seconds(row: PublishedRow, job: Job) -> float | None:
+def measured_seconds(row: PublishedRow, job: PublishedJob) -> float | None:
     """Stated seconds; else the model FLOPs of an iteration over the stated FLOP/s of all devices; None: neither."""
     if row.step_s is not None:
         return row.step_s
@@ -23,7 +23,7 @@ def measured_seconds(row: PublishedRow, job: Job) -> float | None:
     return (whole - (1 - counted) * scores) / (row.tflops_per_gpu * 1e12 * sizes.devices)
 
 
-def _score_products(job: Job) -> float:
+def _score_products(job: PublishedJob) -> float:
     """Products per token of queries with keys, and of scores with values, masked ones included."""
     model = job.model
     return model.layers * job.sizes.sequence_length * (model.query_width + model.context_width)

@@ -19,6 +19,7 @@ class DeviceClock:
         self._now, self._sleep = now, sleep
         self.free_ns = 0  # when the last action ended
         self.next_ns = 0  # when the next may begin: then the host has prepared it
+        self.woke_ns = 0  # when the process had done the last action
         self.late = 0
         self.worst_ns = 0
 
@@ -26,6 +27,12 @@ class DeviceClock:
         """Start an iteration at that time; the clock is free from then on."""
         self.free_ns = self.next_ns = start_ns
         self.late = self.worst_ns = 0
+
+    def end(self) -> None:
+        """End the iteration: no action follows that could make up for a last one that was done too late."""
+        behind = self.woke_ns - self.free_ns
+        self.worst_ns = max(self.worst_ns, behind)
+        self.late += behind > TOLERANCE_NS
 
     def run(self, ready_ns: int, duration_ns: int, host_ns: int = 0) -> tuple[int, int]:
         """Run an action whose input is there at `ready_ns`; gives its start and end on this clock.
@@ -41,5 +48,5 @@ class DeviceClock:
         if behind > TOLERANCE_NS:
             self.late += 1
             end += behind
-        self.free_ns, self.next_ns = end, end + host_ns
+        self.free_ns, self.next_ns, self.woke_ns = end, end + host_ns, self._now()
         return start, end

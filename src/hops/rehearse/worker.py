@@ -71,10 +71,12 @@ def _run(job: Job, rank: int) -> None:
             clean += late == 0
             attempts.append(attempt)
             recorder.iteration = iteration
-            for action, start, end in device.ran:
+            opens = job.opens_pair[rank]
+            for number, (action, start, end) in enumerate(device.ran):
                 stage, op, microbatch = _parts(action)
                 shift = begins_ns - device.origin_ns
-                recorder.add(op, stage, microbatch, start + shift, end + shift)
+                pair = number in opens or number - 1 in opens
+                recorder.add(op, stage, microbatch, start + shift, end + shift, pair=pair)
             begins_ns += length
         if out_of_time and attempts:
             break
@@ -100,7 +102,8 @@ def _one(
     dist.broadcast(origin, 0)
     device.begin(max(iteration, 0), int(origin.item()))
     runtime.step(*given, **target)
-    wall = max(time.monotonic_ns(), device.clock.free_ns) - device.origin_ns
+    device.clock.end()
+    wall = device.clock.woke_ns - device.origin_ns
     ran = tuple(action for action, _, _ in device.ran)
     return RankIteration(
         late=device.clock.late, worst_ns=device.clock.worst_ns, wall_ns=wall, in_order=ran == job.actions[rank]

@@ -60,7 +60,20 @@ def ranks_table(summary: Summary) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     for block in blocks:
         table.add_row(*_row(block))
+    for name, rank in _extremes(summary).items() if folded else ():
+        cells = _row(_Block(ranks=[rank]))
+        table.add_row(f"{rank.rank} {name}", *cells[1:])
     return table
+
+
+def _extremes(summary: Summary) -> dict[str, RankSummary]:
+    """Where ranks share rows: those that a mean would hide."""
+    ranks = summary.ranks
+    found = {"busiest": max(ranks, key=lambda rank: rank.busy_ms), "idlest": min(ranks, key=lambda rank: rank.busy_ms)}
+    known = [rank for rank in ranks if rank.memory is not None]
+    if known:
+        found["fullest"] = max(known, key=lambda rank: _fullness(rank.memory) if rank.memory else 0.0)
+    return found
 
 
 def _row(block: _Block) -> tuple[Text | str, ...]:

@@ -2,7 +2,7 @@
 
 from rich.console import Group, RenderableType
 
-from hops.published.score import Figures, PublishedValidation, figures
+from hops.published.score import PublishedValidation, RowFigures, figures
 from hops.report.tables import count, plain_table
 
 _HEADS = ("rows", "re-\nfused", "time\nMAPE", "median", "signed", "worst", "memory\nmedian", "max")
@@ -38,7 +38,7 @@ def _reasons(found: PublishedValidation) -> list[str]:
     return ["", "refused:", *said[:_REASONS], *more]
 
 
-def _cells(of: Figures) -> list[str]:
+def _cells(of: RowFigures) -> list[str]:
     return [
         str(of.rows),
         str(of.refused),

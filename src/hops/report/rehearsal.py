@@ -1,14 +1,15 @@
 """A rehearsal in words: what was predicted, what happened, how far it can be trusted, and what it proves."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from hops.rehearse.experiment import APART, CaseRow, RankedPairs
 from hops.rehearse.rehearsal import PROVES, Rehearsal
-from hops.report.tables import change, count, milliseconds, number, plain_table
+from hops.report.tables import change, count, milliseconds, number, percent, plain_table
 
 
 def render_rehearsal(title: str, found: Rehearsal, *, runtime: str) -> RenderableType:
@@ -54,3 +55,40 @@ def _verdict(found: Rehearsal) -> Iterator[str]:
     if not found.order_equal:
         yield "! a rank executed another order than the program's: look at its trace"
     yield from PROVES
+
+
+def render_experiment(rows: Sequence[CaseRow], pairs: RankedPairs) -> RenderableType:
+    """What `hops bench rehearse` and `rehearse-hetero` print: a block per case, the fastest marked, and the ranking."""
+    blocks: list[RenderableType] = []
+    for case in dict.fromkeys(row.case for row in rows):
+        mine = [row for row in rows if row.case == case]
+        blocks += [Text(case, "bold"), _case(mine), Text()]
+    return Group(*blocks, *map(Text, _in_all(rows, pairs)))
+
+
+def _case(rows: Sequence[CaseRow]) -> RenderableType:
+    table = plain_table("schedule", "simulated ms", "measured ms", "off", "late", "order")
+    best, fastest = min(row.simulated_ms for row in rows), min(row.measured_ms for row in rows)
+    for row in rows:
+        table.add_row(
+            row.schedule,
+            number(row.simulated_ms) + (" *" if row.simulated_ms == best else "  "),
+            number(row.measured_ms) + (" *" if row.measured_ms == fastest else "  "),
+            change(row.measured_ms, row.simulated_ms),
+            str(row.late) if row.late else "-",
+            "equal" if row.order_equal else "OTHER",
+        )
+    return table
+
+
+def _in_all(rows: Sequence[CaseRow], pairs: RankedPairs) -> Iterator[str]:
+    clean = [abs(row.error) for row in rows if not row.late]
+    ran = sum(row.order_equal for row in rows)
+    yield f"{ran} of {len(rows)} executed their program's order; {len(clean)} had a clean iteration"
+    if clean:
+        yield f"clean: measured is {percent(sum(clean) / len(clean))} off on average, {percent(max(clean))} at most"
+    yield (
+        f"{pairs.agree} of {pairs.agree + len(pairs.differ)} pairs that the simulator sees more than {percent(APART)} "
+        "apart were ranked alike"
+    )
+    yield from (f"! ranked otherwise: {pair}" for pair in pairs.differ)

@@ -21,7 +21,7 @@ def grid(program: Program, evaluation: Evaluation | None = None, *, width: int |
     letters. Letters are lower case on a rank's second chunk (and then upper case again, by turns); `.` is idle.
     """
     if evaluation is None:
-        return order_grid([[*map(str, program.rank(rank))] for rank in range(program.num_ranks)], width=width)
+        return order_grid([program.words(rank) for rank in range(program.num_ranks)], width=width)
     return _time_grid(program, evaluation, 100 if width is None else width)
 
 
@@ -41,12 +41,12 @@ def _time_grid(program: Program, evaluation: Evaluation, width: int) -> str:
 def _names(program: Program, rank: int) -> list[str]:
     """`F0`, on every second chunk `f0`."""
     chunk = {stage: number for number, stage in enumerate(program.shape.stages_of(rank))}
-    return [_name(action, chunk[action.stage]) for action in program.actions(rank)]
+    return [_name(program, action, chunk[action.stage]) for action in program.actions(rank)]
 
 
-def _name(action: Action, chunk: int) -> str:
+def _name(program: Program, action: Action, chunk: int) -> str:
     letter = action.op.name if chunk % 2 == 0 else action.op.name.lower()
-    return f"{letter}{action.microbatch}"
+    return f"{letter}{program.shape.name_of(action.microbatch)}"
 
 
 def _names_fit(names: Sequence[Sequence[str]], evaluation: Evaluation, columns: int) -> bool:

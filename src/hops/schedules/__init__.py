@@ -11,7 +11,9 @@ from hops.schedules.interleaved_1f1b import Combined1F1B, Interleaved1F1B
 from hops.schedules.interleaved_zb import InterleavedZeroBubble
 from hops.schedules.looped_bfs import LoopedBFS
 from hops.schedules.plain import FromFile, GPipe, OneFOneB
+from hops.schedules.seq1f1b import Seq1F1B
 from hops.schedules.v_1f1b import V1F1B
+from hops.schedules.v_auto import VAuto
 from hops.schedules.zb_h import ZBH1, ZBH2
 from hops.schedules.zb_or_1f1b import ZBOr1F1B
 from hops.schedules.zb_v import ZBV, VHalf, VMin
@@ -38,7 +40,9 @@ __all__ = [
     "LoopedBFS",
     "OneFOneB",
     "Scheduler",
+    "Seq1F1B",
     "StaticScheduler",
+    "VAuto",
     "VHalf",
     "VMin",
     "View",

@@ -19,6 +19,9 @@ class Scheduler(ABC):
     The default placement is one stage per rank; a schedule with chunks overrides `shape`.
     """
 
+    needs: ClassVar[str] = ""
+    """What `shape` asks of p ranks and m microbatches, in words, where it asks anything; for `hops list schedules`."""
+
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         """The placement it needs. Raises UsageError if it cannot arrange these numbers."""
         return Shape.loop(num_ranks, num_microbatches=num_microbatches)
@@ -87,7 +90,7 @@ def variants(name: str, placement: Shape) -> Iterator[tuple[str, Scheduler]]:
     for parameters in family.parameters_for(placement):
         scheduler = family(**parameters)
         try:
-            shape = scheduler.shape(placement.num_ranks, placement.num_microbatches)
+            shape = scheduler.shape(placement.num_ranks, placement.whole_microbatches)
         except UsageError:
             continue
         if shape == placement:

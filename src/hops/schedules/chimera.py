@@ -20,6 +20,8 @@ from hops.timing.stage_costs import StageCosts
 class Chimera(StaticScheduler):
     """Whole backwards, both directions at once: good for about as many microbatches as ranks."""
 
+    needs = "p and m even"
+
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         """Raises UsageError unless ranks and microbatches are even."""
         check_even("chimera", num_ranks, num_microbatches)

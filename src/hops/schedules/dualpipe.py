@@ -20,6 +20,8 @@ from hops.timing.stage_costs import StageCosts
 class DualPipe(StaticScheduler):
     """Half of the microbatches enter at each end; every rank holds two stages' weights, and reduces both."""
 
+    needs = "p and m even, m at least 2 p"
+
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         """Raises UsageError unless ranks and microbatches are even, and microbatches at least twice the ranks."""
         check_even("dualpipe", num_ranks, num_microbatches)

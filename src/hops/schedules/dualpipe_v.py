@@ -22,7 +22,9 @@ OPENS = 1 << 40  # added to a forward that is paired with the action after it
 
 @SCHEDULERS.register("dualpipe_v")
 class DualPipeV(StaticScheduler):
-    """Needs at least 2 p microbatches; a rank keeps at most 2 p + 1 activations of its stages."""
+    """Pairs a forward of one stage with a backward of the other; a rank keeps at most 2 p + 1 activations of both."""
+
+    needs = "m at least 2 p"
 
     def shape(self, num_ranks: int, num_microbatches: int) -> Shape:
         if num_microbatches < 2 * num_ranks:

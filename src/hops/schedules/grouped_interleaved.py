@@ -31,6 +31,8 @@ class GroupedInterleaved(StaticScheduler):
         microbatch_group_size: microbatches that run through a chunk in a row, at most p; the default (None) is p.
     """
 
+    needs = "groups of at most p"
+
     def __init__(self, *, chunks: int = 2, microbatch_group_size: int | None = None) -> None:
         self.chunks = at_least("chunks", chunks, 2)
         self.group = (

@@ -2,6 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from hops.errors import UsageError
 from hops.program.action import Action, Op, Pair
@@ -81,26 +84,34 @@ class HopsHetero(StaticScheduler):
         self._result = search(profile, self._builtins, iterations=iterations, seed=self.seed)
         if self.noise.is_none:
             return self._result.program
-        return self.choose(profile, look_aheads=(0,)).program
+        return self.choose(profile, look_aheads=(0,), with_pairs=True).program
 
-    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...]) -> RobustChoice:
+    def choose(self, profile: StageCosts, *, look_aheads: tuple[int, ...], with_pairs: bool) -> RobustChoice:
         """What is best on average under the expected noise; see `hops.search.robust`.
 
         Args:
             profile: that of `build`.
             look_aheads: with which the plan may serve as priorities.
+            with_pairs: whether pairs run as such, or as two actions.
         """
-        plan = self.result.program
-        _, builtin = judge(profile, self._builtins)
+        plan, programs = self.result.program, self._builtins
+        if not with_pairs:
+            plan = _unpaired(plan)
+            programs = {name: program and _unpaired(program) for name, program in programs.items()}
+        _, builtin = judge(profile, programs)
         return choose(profile, plan, builtin, self.noise, seed=self.seed, look_aheads=look_aheads)
+
+
+def _unpaired(program: Program) -> Program:
+    return replace(program, step=np.arange(program.num_actions))
 
 
 @SCHEDULERS.register("hops_hetero_adaptive")
 class HopsHeteroAdaptive(Scheduler):
     """Runs `hops_hetero`'s plan, that plan as priorities, or a built-in: what simulation finds best under the noise.
 
-    As priorities: an idle rank runs the first action that is ready among its next few. A plan with pairs is run as it
-    is.
+    As priorities: an idle rank runs the first action that is ready among its next few. Where pairs take less than their
+    actions apart, they run as pairs, and a plan that has some runs as it is; else each of their actions runs alone.
 
     Args:
         jitter: expected noise per action, as a fraction of its time.
@@ -146,8 +157,11 @@ class HopsHeteroAdaptive(Scheduler):
         grows = any(
             kept > whole for whole, kept in zip(profile.activation_bytes, profile.kept_for_weight_bytes, strict=True)
         )
-        as_it_is = grows or self.planner.result.program.in_pair.any()
-        self._choice = self.planner.choose(profile, look_aheads=(0,) if as_it_is else LOOK_AHEADS)
+        with_pairs = profile.pair_factor < 1
+        as_it_is = grows or (with_pairs and self.planner.result.program.in_pair.any())
+        self._choice = self.planner.choose(
+            profile, look_aheads=(0,) if as_it_is else LOOK_AHEADS, with_pairs=with_pairs
+        )
         # per (iteration, rank): what is still to run, and bytes held
         self._open: defaultdict[tuple[int, int], list[Action | Pair]] = defaultdict(list)
         self._held: defaultdict[tuple[int, int], int] = defaultdict(int)

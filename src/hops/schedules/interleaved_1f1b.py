@@ -92,6 +92,7 @@ class Interleaved1F1B(GroupedChunks):
     """
 
     name = "interleaved_1f1b"
+    needs = "m divides into m // p groups, or is less than p; stated groups: Megatron-LM's rules"
 
     def __init__(self, *, chunks: int = 2, microbatch_group_size: int | None = None) -> None:
         super().__init__(chunks=at_least("chunks", chunks, 2), microbatch_group_size=microbatch_group_size)
@@ -122,6 +123,7 @@ class Combined1F1B(GroupedChunks):
     """
 
     name = "combined_1f1b"
+    needs = "m divides into m // p groups, or is less than p; experts on several devices"
 
     def build(self, profile: StageCosts) -> Program:
         shape = profile.shape

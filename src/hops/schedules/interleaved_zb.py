@@ -23,6 +23,8 @@ class InterleavedZeroBubble(StaticScheduler):
         chunks: stages per rank, at least 2.
     """
 
+    needs = "m divides into m // p groups, or is less than p"
+
     def __init__(self, *, chunks: int = 2) -> None:
         self.chunks = at_least("chunks", chunks, 2)
 

@@ -78,7 +78,7 @@ class VHalf(StaticScheduler):
         shape = profile.shape
         costs = cost_arrays(_in_units(profile, chunks=shape.num_ranks + 2))
         best, chosen = UNLIMITED, blank_rows(costs)
-        for nominal in (_uneven_block(shape.num_ranks), _half_block(shape.num_ranks)):
+        for nominal in (uneven_block(shape.num_ranks), half_block(shape.num_ranks)):
             rows = blank_rows(costs)
             makespan = list_schedule_by_pattern.fast(costs, nominal, PERIOD, rows)
             if makespan < best:
@@ -100,8 +100,8 @@ class VMin(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         shape = profile.shape
-        block = _min_block(shape.num_ranks)
-        return counted(shape, [_repeated_block(shape, rank, block) for rank in range(shape.num_ranks)])
+        nominal = min_block(shape.num_ranks)
+        return counted(shape, [_repeated_block(shape, rank, nominal) for rank in range(shape.num_ranks)])
 
 
 def _in_units(profile: StageCosts, *, chunks: int) -> StageCosts:
@@ -120,39 +120,39 @@ def _in_units(profile: StageCosts, *, chunks: int) -> StageCosts:
 # A building block gives microbatch 0 its nominal times in units: of F (row 0) and I (row 1) on every stage of the V.
 
 
-def _block(*turns: IntArray) -> IntArray:
+def block(*turns: IntArray) -> IntArray:
     """From those of F down, F up, I of the stages up and I of the stages down, each per rank."""
     f_down, f_up, i_up, i_down = turns
     return np.array([np.concatenate([f_down, f_up[::-1]]), np.concatenate([i_down, i_up[::-1]])])
 
 
-def _half_block(num_ranks: int) -> IntArray:
+def half_block(num_ranks: int) -> IntArray:
     """V-Half of arXiv 2405.15362."""
     rank, p = np.arange(num_ranks), num_ranks
     gap = 3 if p % 2 == 0 else 0
-    return _block(2 * rank, 3 * p - 2 - rank, 3 * p + gap - 1 + 2 * rank, 6 * p + gap - 2 - rank)
+    return block(2 * rank, 3 * p - 2 - rank, 3 * p + gap - 1 + 2 * rank, 6 * p + gap - 2 - rank)
 
 
-def _uneven_block(num_ranks: int) -> IntArray:
+def uneven_block(num_ranks: int) -> IntArray:
     """Forwards move one rank down in 1 unit and up in 2, and so do backwards, which halves what ZB-V's 3 and 3 keep."""
     rank, p = np.arange(num_ranks), num_ranks
     below = p - 1 - rank
     turn, back, home = p + 1, 3 * p + 1, 4 * p + 4
-    return _block(rank, turn + 2 * below, back + rank, home + 2 * below)
+    return block(rank, turn + 2 * below, back + rank, home + 2 * below)
 
 
-def _min_block(num_ranks: int) -> IntArray:
+def min_block(num_ranks: int) -> IntArray:
     """V-Min of arXiv 2405.15362."""
     rank, p = np.arange(num_ranks), num_ranks
     gap = 2 if p % 3 == 0 else 0
-    return _block(rank, 2 * p - 1 - rank, 2 * p + gap + rank, 4 * p + gap - 1 - rank)
+    return block(rank, 2 * p - 1 - rank, 2 * p + gap + rank, 4 * p + gap - 1 - rank)
 
 
-def _repeated_block(shape: Shape, rank: int, block: IntArray) -> IntArray:
+def _repeated_block(shape: Shape, rank: int, nominal: IntArray) -> IntArray:
     """A rank's kinds in the order of their nominal times, W in the free units."""
     size = shape.num_microbatches
     turns = [
-        (int(block[row, stage]), kind_of(stage, op))
+        (int(nominal[row, stage]), kind_of(stage, op))
         for stage in shape.stages_of(rank)
         for row, op in enumerate((Op.F, Op.I))
     ]

@@ -5,16 +5,15 @@ with memory in bytes; and three list schedules, which of twenty tried on 250 ran
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from hops.compiled import kernel
-from hops.errors import UsageError
 from hops.program.action import NUM_OPS, Op
 from hops.program.builders import at_least
 from hops.program.program import Program
 from hops.schedules.base import SCHEDULERS, StaticScheduler
+from hops.schedules.limits import limited
 from hops.schedules.zb_h import zb_h1_order, zb_h2_order
 from hops.schedules.zero_bubble_paper import NO_LIMIT, columns_of, greedy_orders
 from hops.timing.list_schedule import Rule, list_schedule, rules_of
@@ -40,11 +39,12 @@ class ZeroBubble(StaticScheduler):
 
     def build(self, profile: StageCosts) -> Program:
         """Raises UsageError if a rank's memory does not take one microbatch."""
-        limited = self._limited(profile)
-        costs = cost_arrays(limited)
+        most = profile.shape.num_stages if self.max_activations is None else self.max_activations
+        within = limited("zero_bubble", profile, most)
+        costs = cost_arrays(within)
         goal = _least_ns(costs)
         best, chosen = (UNLIMITED, UNLIMITED), blank_rows(costs)
-        for rows in _candidates(limited, costs):
+        for rows in _candidates(within, costs):
             found = makespan_and_peak.fast(costs, rows)
             if found < best:
                 best, chosen = found, OrderRows(rows.kinds.copy(), rows.length.copy())
@@ -52,23 +52,6 @@ class ZeroBubble(StaticScheduler):
                 break
         assert best[0] < UNLIMITED, "one microbatch at a time always runs"
         return program_of(profile.shape, chosen)
-
-    def _limited(self, profile: StageCosts) -> StageCosts:
-        """The profile with sizes for all activations, and budgets that hold the parameter as well."""
-        most = profile.shape.num_stages if self.max_activations is None else self.max_activations
-        sizes, budgets = [], []
-        columns = (profile.activation_bytes, profile.kept_for_weight_bytes, profile.budget_bytes)
-        for rank, (whole, kept, limit) in enumerate(zip(*columns, strict=True)):
-            needed = max(whole, kept)
-            if limit is not None and needed > limit:
-                raise UsageError(
-                    f"zero_bubble: rank {rank} has {limit} bytes for activations, but one microbatch needs {needed}"
-                )
-            sizes.append((whole, kept) if needed else (2, 1))
-            budget = UNLIMITED if limit is None or not needed else limit
-            budgets.append(min(budget, most * (needed or 2)))
-        activation, parts = zip(*sizes, strict=True)
-        return replace(profile, activation_bytes=activation, kept_for_weight_bytes=parts, budget_bytes=tuple(budgets))
 
 
 @kernel
@@ -95,14 +78,14 @@ def _least_ns(costs: CostArrays) -> int:
     return int((way + work).max())
 
 
-def _candidates(limited: StageCosts, costs: CostArrays) -> Iterator[OrderRows]:
+def _candidates(within: StageCosts, costs: CostArrays) -> Iterator[OrderRows]:
     """Orders that may be best; some may break the budget."""
-    shape, size, ranks = limited.shape, costs.size, limited.shape.num_stages
+    shape, size, ranks = within.shape, costs.size, within.shape.num_stages
     full = np.full(ranks, 3 * size)
     for order in (zb_h1_order, zb_h2_order):
         yield OrderRows(np.array([order(stage, shape) for stage in range(ranks)]), full)
-    memory = [NO_LIMIT if limit is None else limit for limit in limited.budget_bytes]
-    for _, ops in greedy_orders(size, columns_of(limited, [NO_LIMIT] * ranks, memory), prune=False):
+    memory = [NO_LIMIT if limit is None else limit for limit in within.budget_bytes]
+    for _, ops in greedy_orders(size, columns_of(within, [NO_LIMIT] * ranks, memory), prune=False):
         codes = np.array(ops, dtype=np.int64).reshape(ranks, 3 * size)
         yield OrderRows(codes + NUM_OPS * np.arange(ranks)[:, None], full)
     rows = blank_rows(costs)

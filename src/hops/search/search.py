@@ -127,7 +127,8 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
             Closed-form starts are tried in any case.
         seed: of the random choices, >= 0.
 
-    Raises DoesNotFitError if one microbatch does not fit; UsageError for several copies of the model.
+    Raises DoesNotFitError if one microbatch does not fit; UsageError for several copies of the model. Of slices, whose
+    order within a microbatch is fixed, it gives the best of the incumbents, of which one must fit.
     """
     if costs.shape.copies > 1:
         raise UsageError(
@@ -139,7 +140,7 @@ def search(costs: StageCosts, incumbents: Mapping[str, Program | None], *, itera
     makespans, best = judge(costs, incumbents)
     goal = int(bound.value_ns * (1 + MET))
     program, found_by = None, ""
-    if best is None or best.makespan_ns > goal:
+    if costs.shape.slices == 1 and (best is None or best.makespan_ns > goal):
         found = _Search(arrays, tails_of(least_arrays(costs)), goal, seed)
         found.run(iterations, best)
         if found.best < UNLIMITED:

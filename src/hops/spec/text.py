@@ -56,11 +56,26 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **json.loads(text)}
 
 
-def starter() -> str:
-    """A commented spec to start from; it loads and runs as it is."""
-    return _STARTER
+def starter(*, nodes: str = "") -> str:
+    """A commented spec to start from; it loads and runs as it is. `nodes`: lines of YAML instead of its two hosts."""
+    if not nodes:
+        return _STARTER
+    return _STARTER.replace(_NODES, nodes).replace(_LINKS, "").replace("[fast/0]", "[here/0]")
 
 
+_NODES = """\
+    - name: fast
+      devices: [{type: h100, count: 2}]     # `hops list devices`; figures can be replaced: {type: h100, memory: 64 GiB}
+    - name: slow
+      devices: [a100, a100]
+"""
+_LINKS = """\
+  # links:
+  #   - between: [fast, slow]
+  #     latency: {distribution: pareto, mean: 50 us, alpha: 2.5}
+  #     stall: {probability: 0.01, extra: 200 ms}
+  # placement: [fast/0, slow/0, slow/1, fast/1]
+"""
 _STARTER = """\
 # A run for HOPS: `hops run spec.yaml`. Every key with unit and default: docs/reference/spec.md.
 # Quantities carry their unit: 80 GiB, 25 Gbit/s, 1.5 ms, 312 TFLOP/s.
@@ -78,7 +93,9 @@ pipeline:
   partition: balanced       # layers per stage: even, balanced by cost on the devices, or a list such as [10, 10, 6, 6]
   precision: bf16           # bf16, fp16 or fp32
   recompute: none           # none, selective or full
-  p2p: overlapped           # overlapped, blocking, or blocking_fused as Megatron-LM does it
+  p2p: overlapped           # or posted (PyTorch), blocking_fused (Megatron-LM without overlap), blocking
+  # host_per_action: 20 us                                   # the host's time between two actions of a rank
+  # microbatch_work: {distribution: lognormal, mean: 1, std: 0.3}   # or a list, one factor per microbatch
   # jitter: {distribution: lognormal, mean: 1, std: 0.03}    # noise on the time of every action
 
   # Known times instead of a model: one value for all stages, or a list with one per stage.

@@ -50,7 +50,7 @@ class SchedulerConformance(ABC):
     @at_every_size
     def test_places_a_stage_on_every_rank(self, num_ranks: int, num_microbatches: int) -> None:
         shape = self._shape(num_ranks, num_microbatches)
-        assert shape.num_microbatches == num_microbatches, f"shape has {shape.num_microbatches} microbatches"
+        assert shape.whole_microbatches == num_microbatches, f"shape has {shape.whole_microbatches} microbatches"
         assert set(shape.rank_of_stage) == set(range(num_ranks)), f"ranks without stage: {shape.rank_of_stage}"
 
     @at_every_size

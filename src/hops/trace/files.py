@@ -49,6 +49,7 @@ def metadata_to_json(meta: TraceMeta) -> str:
         "num_microbatches": meta.num_microbatches,
         "rank_of_stage": meta.rank_of_stage,
         **({"copies": meta.copies} if meta.copies > 1 else {}),
+        **({"slices": meta.slices} if meta.slices > 1 else {}),
         "devices": meta.devices,
         "hosts": meta.hosts,
         "links": links,
@@ -75,6 +76,7 @@ class WrittenMeta:
     num_microbatches: Count
     rank_of_stage: Several[Index]
     copies: Count = 1
+    slices: Count = 1
     devices: Several[str]
     hosts: tuple[str, ...]
     links: tuple[WrittenLink, ...] = ()
@@ -88,6 +90,10 @@ class WrittenMeta:
             raise TraceError(f"{got}, expected one of them for every stage")
         if len(self.rank_of_stage) % self.copies:
             raise TraceError(f"{len(self.rank_of_stage)} stages are not {self.copies} copies of as many stages each")
+        if self.num_microbatches % self.slices:
+            raise TraceError(
+                f"{self.num_microbatches} slices are no whole number of microbatches of {self.slices} each"
+            )
         if any(link >= len(self.links) for _, _, crossed in self.routes for link in crossed):
             raise TraceError(f"routes name links beyond the {len(self.links)} there are, expected indices into links")
 
@@ -105,6 +111,7 @@ def metadata_from_json(text: str, where: Where) -> TraceMeta:
         num_microbatches=written.num_microbatches,
         rank_of_stage=written.rank_of_stage,
         copies=written.copies,
+        slices=written.slices,
         devices=written.devices,
         hosts=written.hosts,
         links=tuple(LinkMeta(name=name, bandwidth=inf if rate is None else rate) for name, rate in links),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hops.arrays import distinct
+from hops.arrays import distinct, table_library
 from hops.program.action import Op
 from hops.program.shape import Shape
 
@@ -58,7 +58,7 @@ class TraceMeta:
         schedule: name of what decided the order ("" if unknown).
         num_microbatches: per iteration.
         rank_of_stage: rank that runs stage s; its length is the number of stages.
-        copies: of the model, as in `Shape`.
+        copies, slices: as in `Shape`; of slices, `num_microbatches` counts these.
         devices: name of the device under each rank, length = ranks.
         hosts: name of the host of each rank's device, length = ranks.
         links: the links that messages cross.
@@ -74,11 +74,17 @@ class TraceMeta:
     links: tuple[LinkMeta, ...] = ()
     routes: Mapping[tuple[int, int], tuple[int, ...]]
     copies: int = 1
+    slices: int = 1
 
     @property
     def shape(self) -> Shape:
         """What was arranged."""
-        return Shape(num_microbatches=self.num_microbatches, rank_of_stage=self.rank_of_stage, copies=self.copies)
+        return Shape(
+            num_microbatches=self.num_microbatches,
+            rank_of_stage=self.rank_of_stage,
+            copies=self.copies,
+            slices=self.slices,
+        )
 
     @property
     def num_ranks(self) -> int:
@@ -139,6 +145,8 @@ class Trace:
 
     def where(self, mask: NDArray[np.bool_]) -> "Trace":
         """The rows for which `mask` (shape (rows,)) is true."""
+        if mask.all():  # columns are read-only, so that traces can share them
+            return self
         return Trace(**{name: getattr(self, name)[mask] for name in COLUMNS}, meta=self.meta)
 
     def of(self, stream: Stream) -> "Trace":
@@ -152,6 +160,20 @@ class Trace:
     @property
     def num_iterations(self) -> int:
         return len(distinct(self.iteration))
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of the ten columns, streams and ops by name. Raises UsageError without pandas."""
+        return table_library("pandas").DataFrame(self._named())
+
+    def to_arrow(self) -> Any:
+        """An Arrow table of the ten columns, streams and ops by name. Raises UsageError without pyarrow."""
+        return table_library("pyarrow").table(self._named())
+
+    def _named(self) -> dict[str, NDArray[Any]]:
+        columns: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in COLUMNS}
+        for name, words in (("stream", Stream), ("op", Op)):
+            columns[name] = np.array([each.name for each in words])[columns[name]]
+        return columns
 
     @property
     def nbytes(self) -> int:

@@ -5,7 +5,8 @@ The first line says who recorded; every other line is one interval:
     {"hops_trace": 1, "rank": 0, "ranks": 4, "host": "n1", "device": "NVIDIA L4", "schedule": "", "clock": "unix"}
     [0, "F", 0, 3, 1000, 2000]
 
-that is iteration, what, stage, microbatch (-1: none), start and end in nanoseconds of the host's clock. What is an op
+that is iteration, what, stage, microbatch (-1: none), start and end in nanoseconds of the host's clock; a 1 behind them
+marks both actions of a pair that ran as one. What is an op
 (F, B, I, W, OPTIMIZER), a posting until it was there or gone (SEND_F, RECV_F, SEND_B, RECV_B), a collective
 (GRAD_REDUCE, TIED_REDUCE, COLLECTIVE), or HOST.
 """
@@ -38,12 +39,13 @@ class RankRecorder:
             "hops_trace": VERSION, "rank": rank, "ranks": ranks, "host": socket.gethostname(), "device": device,
             "schedule": schedule, "clock": clock,
         }  # fmt: skip
-        self._rows: list[tuple[int, str, int, int, int, int]] = []
+        self._rows: list[str] = []
         self._written = False
 
-    def add(self, what: str, stage: int, microbatch: int, start_ns: int, end_ns: int) -> None:
-        """Add an interval of the current iteration."""
-        self._rows.append((self.iteration, what, stage, microbatch, start_ns, end_ns))
+    def add(self, what: str, stage: int, microbatch: int, start_ns: int, end_ns: int, *, pair: bool = False) -> None:
+        """Add an interval of the current iteration; `pair`: the action ran as one with its neighbour."""
+        mark = ", 1" if pair else ""
+        self._rows.append(f'[{self.iteration}, "{what}", {stage}, {microbatch}, {start_ns}, {end_ns}{mark}]\n')
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -52,9 +54,7 @@ class RankRecorder:
         """Append what was recorded since the last time to the file; the first time, begin it anew."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = "" if self._written else json.dumps(self._header) + "\n"
-        text += "".join(
-            f'[{i}, "{what}", {stage}, {mb}, {start}, {end}]\n' for i, what, stage, mb, start, end in self._rows
-        )
+        text += "".join(self._rows)
         with self.path.open("a" if self._written else "w", encoding="utf-8") as out:
             out.write(text)
         self._written = True

@@ -1,8 +1,10 @@
 """A picture is drawn on its own figure under HOPS's settings, then written whole or not at all."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +16,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Metadata that would change from run to run or from version to version is left out.
-_METADATA: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+_METADATA: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 
 # PNG's own default packs a fifth tighter in three times the time.
-_OPTIONS: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 1}}, "svg": {}}
+_OPTIONS: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 1}}, "svg": {}, "pdf": {}}
 
 
 def picture_format(path: Path) -> str:
-    """`png` or `svg`, from the suffix. Raises UsageError for any other."""
+    """`png`, `svg` or `pdf`, from the suffix. Raises UsageError for any other."""
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in _METADATA:
         got = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
-        raise UsageError(f"cannot draw {path}: got {got}, expected .png or .svg; rename the picture")
+        raise UsageError(f"cannot draw {path}: got {got}, expected .png, .svg or .pdf; rename the picture")
     return suffix
 
 
@@ -51,13 +57,47 @@ def blank(*, width_in: float, height_in: float) -> Iterator["Figure"]:
 
 
 @contextmanager
-def picture(path: Path, *, width_in: float, height_in: float) -> Iterator["Figure"]:
-    """A blank figure to draw on, written to `path` when the block ends without an error."""
+def picture(path: Path, *, width_in: float, height_in: float, scale: float = 1.0) -> Iterator["Figure"]:
+    """A blank figure to draw on, written to `path`, `scale` times as large, when the block ends without an error."""
     file_format = picture_format(path)
     with blank(width_in=width_in, height_in=height_in) as figure:
         yield figure
         with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=file_format, metadata=_METADATA[file_format], **_OPTIONS[file_format])
+            if file_format == "pdf" and scale != 1:
+                _save_scaled_pdf(figure, temporary, scale)
+                return
+            options = {"metadata": _METADATA[file_format], **_OPTIONS[file_format]}
+            figure.savefig(temporary, format=file_format, dpi=DPI * (scale if file_format == "png" else 1), **options)
+            if file_format == "svg" and scale != 1:
+                _scale_svg(temporary, scale)
+
+
+def _scale_svg(path: Path, scale: float) -> None:
+    """Another size on paper for the same drawing: its view box stays."""
+    text = path.read_text(encoding="utf-8")
+    head = re.compile(r'(<svg [^>]*?)(width|height)="([\d.]+)pt"')
+    for _ in range(2):
+        text = head.sub(lambda found: f'{found[1]}{found[2]}="{float(found[3]) * scale:.6f} pt"', text, count=1)
+    path.write_text(text.replace(' pt"', 'pt"'), encoding="utf-8", newline="\n")
+
+
+def _save_scaled_pdf(figure: "Figure", path: Path, scale: float) -> None:
+    """As matplotlib prints a PDF, with a transformation before everything else."""
+    mixed: Any = import_module("matplotlib.backends.backend_mixed")  # they have no types
+    pdf: Any = import_module("matplotlib.backends.backend_pdf")
+    width_in, height_in = figure.get_size_inches()
+    figure.dpi = 72
+    file = pdf.PdfFile(str(path), metadata=_METADATA["pdf"])
+    try:
+        file.newPage(width_in * scale, height_in * scale)
+        file.output(scale, 0, 0, scale, 0, 0, pdf.Op.concat_matrix)
+        inner = pdf.RendererPdf(file, DPI, height_in, width_in)
+        renderer = mixed.MixedModeRenderer(figure, width_in, height_in, DPI, inner)
+        figure.draw(renderer)
+        renderer.finalize()
+        file.finalize()
+    finally:
+        file.close()
 
 
 @lru_cache(maxsize=4096)

@@ -13,10 +13,19 @@ from hops.trace.trace import Trace
 from hops.units import NS_PER_S, format_time
 from hops.viz.canvas import picture, picture_format, text_width_in
 from hops.viz.headline import count, percent, summary_figures
-from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame, ops_in
+from hops.viz.lanes import (
+    Lanes,
+    draw_background,
+    draw_boxes,
+    draw_iteration_starts,
+    drawn_rows,
+    frame,
+    has_pairs,
+    ops_in,
+)
 from hops.viz.overlays import broken_handles, broken_in, draw_broken
 from hops.viz.sheet import Sheet, chunks_of, lane_names, lanes_width_in, write_lane_texts
-from hops.viz.style import INK, QUIET, TEXT_PT, TITLE_PT, chunk_handle, op_handles
+from hops.viz.style import INK, QUIET, TEXT_PT, TITLE_PT, chunk_handle, op_handles, pair_handle
 from hops.viz.window import TimeUnit, Window, choose_window, readable_iterations
 
 if TYPE_CHECKING:
@@ -50,7 +59,7 @@ class Block:
 
 
 def draw_blocks(blocks: Sequence[Block], path: Path, *, title: str, subtitle: str) -> None:
-    """Write all blocks as one PNG or SVG."""
+    """Write all blocks as one PNG, SVG or PDF."""
     sheet = blocks_sheet(blocks)
     with picture(path, width_in=sheet.width_in, height_in=sheet.height_in) as figure:
         paint_blocks(figure, blocks, sheet, title=title, subtitle=subtitle)
@@ -149,12 +158,14 @@ def _handles(blocks: Sequence[Block]) -> list[Any]:
     chunks = max(chunks_of(block.trace.meta) for block in blocks)
     if chunks > 1:
         handles.append(chunk_handle(chunks))
+    if any(has_pairs(drawn_rows(block.trace, block.window)) for block in blocks):
+        handles.append(pair_handle())
     broken = [handle for block in blocks for handle in broken_handles(broken_in(block.trace, block.window))]
     return handles + list({handle.get_label(): handle for handle in broken}.values())
 
 
 def draw_comparison(runs: Sequence[tuple[str, Trace, Summary, RunFacts]], path: Path) -> None:
-    """Write a PNG or SVG of runs, given as (name, trace, its summary, facts), under each other.
+    """Write a PNG, SVG or PDF of runs, given as (name, trace, its summary, facts), under each other.
 
     As many iterations after warm-up are shown as stay readable in every run. Each run but the first says how much
     faster or slower than the first one it is.

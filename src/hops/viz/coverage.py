@@ -1,9 +1,11 @@
-"""Very narrow boxes as an image: each pixel has the mean colour of what its rank did in the pixel's time.
+"""Very narrow boxes as an image: each pixel shows what share of its time each op took, as bands from the foot up.
 
 Drawn one by one, 131,072 boxes take seconds; and where several share a pixel, the background shows through although
-the rank was busy all the time, and the last box weighs more than those before it.
+the rank was busy all the time, and the last box weighs more than those before it. A mean colour would show F and B as
+something that is neither.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +17,7 @@ from hops.viz.style import DPI
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-IMAGE_FROM: Final = 20_000  # boxes
+IMAGE_FROM: Final = 1000  # boxes
 _NARROW_PX: Final = 2.0
 
 
@@ -43,6 +45,23 @@ def coverage(lane: NDArray[np.integer], left: FloatArray, right: FloatArray, *, 
     return np.asarray(np.clip(covered, 0.0, None))
 
 
+def bands(parts: Sequence[tuple[FloatArray, tuple[float, float, float]]], *, height: int) -> FloatArray:
+    """Shares of pixels, each (shape (lanes, pixels), RGB), as RGBA from 0 to 1: shape (lanes, height, pixels, 4).
+
+    The first part lies at the foot. What no part covers stays transparent. Where parts overlap, the first are seen.
+    """
+    lanes, pixels = parts[0][0].shape
+    image = np.zeros((lanes, height, pixels, 4))
+    level = (height - np.arange(height) - 0.5)[None, :, None] / height  # of each row's middle, from the foot
+    below = np.zeros((lanes, 1, pixels))
+    for share, colour in parts:
+        above = below + share[:, None, :]
+        mine = (level >= below) & (level < above)
+        image[mine] = (*colour, 1.0)
+        below = above
+    return image
+
+
 def draw_images(
     axes: "Axes",
     colours: FloatArray,
@@ -53,7 +72,7 @@ def draw_images(
     zorder: float,
     gid: str,
 ) -> None:
-    """A line of pixels on each lane, from one x to another; `colours` is RGBA from 0 to 1, shape (lanes, pixels, 4).
+    """An image on each lane, from one x to another; `colours` is RGBA from 0 to 1, shape (lanes, rows, pixels, 4).
 
     Lane n lies at y = first + n + part[0] to first + n + part[1]. An image each: what lies between costs time as well.
     """
@@ -62,7 +81,7 @@ def draw_images(
     for lane, pixels in enumerate(np.round(255 * colours).astype(np.uint8)):
         top, bottom = (first + lane + fraction for fraction in part)
         image = AxesImage(axes, interpolation="nearest", origin="upper", extent=(*across, bottom, top))
-        image.set_data(pixels[None])
+        image.set_data(pixels)
         image.set_zorder(zorder)
         image.set_clip_path(axes.patch)
         image.set_gid(gid)

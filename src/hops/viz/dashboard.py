@@ -256,7 +256,7 @@ SHEET_IN = (COLUMNS * PANEL_IN[0], HEAD_IN + -(-len(PANELS) // COLUMNS) * PANEL_
 
 
 def draw_dashboard(trace: Trace, summary: Summary, facts: RunFacts, path: Path) -> None:
-    """Write the dashboard of a run as PNG or SVG. `summary` is `summarize(trace, facts)`.
+    """Write the dashboard of a run as PNG, SVG or PDF. `summary` is `summarize(trace, facts)`.
 
     Raises UsageError for any other suffix, or if warm-up leaves no iteration.
     """

@@ -108,7 +108,7 @@ def _paint_step(axes: "Axes", line: int, step: WaterfallBar) -> None:
     bar = axes.barh(line, step.change_ms, left=step.start_ms, height=0.62, color=_MORE if more else _LESS)
     bar[0].set_gid(f"step-{line}")
     axes.annotate(
-        f"{step.change_ms:+.2f}",
+        f"{step.change_ms:+.2f}".replace("-", "−"),
         (step.end_ms, line),
         xytext=(4 if more else -4, 0),
         textcoords="offset points",
@@ -138,7 +138,7 @@ class RankDifference:
 
 
 def draw_diff(first: NamedRun, second: NamedRun, path: Path) -> None:
-    """Write a PNG or SVG of two runs, each (name, trace, facts).
+    """Write a PNG, SVG or PDF of two runs, each (name, trace, facts).
 
     Above, the iteration nearest to the median of each, on one time axis. Then, for pipelines of as many ranks, rank by
     rank, what the mean iteration of the second takes longer than that of the first. Below, the same difference along
@@ -249,7 +249,7 @@ def paint_difference(
         low, high = -1.0, 1.0
     axes.set_ylim(low, high)
     size_in = (sheet.lanes_in, PLOT_IN)
-    draw_scales(axes, size_in, x="rank", y=f"change [{unit.name}]")
+    draw_scales(axes, size_in, x="rank", y=f"change [{unit.name}]", signed=True)
     total = difference.iteration_ns / unit.ns
     axes.text(
         0.0,

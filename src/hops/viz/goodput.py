@@ -34,6 +34,9 @@ PARTS: Mapping[TimeUse, PartStyle] = {
     TimeUse.DEGRADED: PartStyle(fill="#93aabb", label="devices missing", hatch="////"),
 }
 
+POLICY_COLOURS = ("#1f77b4", "#c24a2e", "#2f9e7d", "#54306e", "#dd8f14")
+_LINES = ("-", "--", "-.", ":")
+
 
 def draw_goodput(summary: GoodputSummary, trajectories: Sequence[Trajectory], path: Path) -> None:
     """Goodput up to each moment, one line per life and their mean; beside it, the hours lost by cause.
@@ -46,6 +49,91 @@ def draw_goodput(summary: GoodputSummary, trajectories: Sequence[Trajectory], pa
         _title(figure, summary)
         _over_time(left, trajectories)
         _by_cause(right, trajectories)
+
+
+def draw_policies(
+    summaries: Mapping[str, GoodputSummary], trajectories: Mapping[str, Sequence[Trajectory]], path: Path
+) -> None:
+    """Policies side by side: goodput up to each moment, and the hours that each loses by cause.
+
+    A life is the same under every policy: what breaks when is drawn before any of them answers. So the range beside
+    each bar is that of the differences to the first policy, life by life, and not of the lives.
+
+    Raises UsageError for a suffix other than png, svg and pdf.
+    """
+    names = list(summaries)
+    with picture(path, width_in=11.0, height_in=1.9 + max(2.6, 0.62 * len(names))) as figure:
+        height_in = figure.get_size_inches()[1]
+        left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (1, 1)})
+        figure.subplots_adjust(left=0.06, right=0.955, top=1 - 0.85 / height_in, bottom=1.0 / height_in, wspace=0.42)
+        best = max(names, key=lambda name: summaries[name].goodput)
+        title = f"Goodput of {len(names)} policies: {100 * summaries[best].goodput:.1f} % with {best}"
+        figure.text(0.01, 1 - 0.28 / height_in, title, fontsize=TITLE_PT, fontweight="bold")
+        first = summaries[names[0]]
+        line = f"{first.devices:,} devices, {first.days:g} days, the same {first.seeds} lives under every policy"
+        figure.text(0.01, 1 - 0.48 / height_in, line, fontsize=TEXT_PT, color=QUIET)
+        _means_over_time(left, trajectories)
+        _losses_of_policies(right, trajectories)
+        figure.legend(
+            *right.get_legend_handles_labels(),
+            loc="lower left",
+            bbox_to_anchor=(0.01, 0.01),
+            ncols=5,
+            fontsize=SMALL_PT,
+        )
+
+
+def _means_over_time(axes: "Axes", trajectories: Mapping[str, Sequence[Trajectory]]) -> None:
+    lowest = 100.0
+    for number, (name, lives) in enumerate(trajectories.items()):
+        horizon = lives[0].horizon_ns
+        times = np.linspace(horizon / 400, horizon, 400)
+        mean = 100 * np.stack([_so_far(life, times, TimeUse.PRODUCTIVE) for life in lives]).mean(axis=0)
+        style = _LINES[number % len(_LINES)]
+        axes.plot(
+            times / _DAY_NS, mean, color=POLICY_COLOURS[number % len(POLICY_COLOURS)], linestyle=style, label=name
+        )
+        lowest = min(lowest, float(mean[len(times) // 6 :].min()))  # early on everything is still possible
+        axes.set_xlim(0, horizon / _DAY_NS)
+    axes.set_ylim(max(0.0, lowest - 0.15 * (100 - lowest) - 0.5), 100)
+    axes.set_xlabel("days")
+    axes.set_ylabel("goodput so far [%]")
+    axes.set_title("Over time: mean of the lives")
+    axes.grid(axis="y")
+    axes.legend(fontsize=SMALL_PT)
+
+
+def _losses_of_policies(axes: "Axes", trajectories: Mapping[str, Sequence[Trajectory]]) -> None:
+    names = list(trajectories)
+    lost = {name: _lost_hours(lives) for name, lives in trajectories.items()}
+    base = np.zeros(len(names))
+    rows = np.arange(len(names))
+    for cause, style in PARTS.items():
+        values = np.asarray([lost[name][cause].mean() for name in names])
+        if not values.any():
+            continue
+        axes.barh(
+            rows, values, left=base, color=style.fill, hatch=style.hatch, edgecolor=INK, linewidth=0.4, height=0.6,
+            label=style.label,
+        )  # fmt: skip
+        base = base + values
+    totals = {name: np.sum(list(each.values()), axis=0) for name, each in lost.items()}
+    for row, name in enumerate(names):
+        text = f"{totals[name].mean():,.1f} h"
+        if row and len(totals[name]) > 1:
+            change = totals[name] - totals[names[0]]
+            text += f" ({change.mean():+,.1f}, lives {change.min():+,.1f} to {change.max():+,.1f})".replace("-", "−")
+        axes.annotate(text, (base[row], row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=SMALL_PT)
+    axes.set_yticks(rows, names)
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(float(base.max()), 1e-9) * 1.45)
+    axes.set_xlabel("hours of the whole fleet")
+    axes.set_title(f"Lost by cause, and the difference to {names[0]}")
+
+
+def _lost_hours(lives: Sequence[Trajectory]) -> dict[TimeUse, FloatArray]:
+    """Hours lost to each cause, life by life: shape (lives,) each."""
+    return {cause: np.asarray([life.spent_ns[cause] for life in lives]) / NS_PER_S / _HOUR_S for cause in PARTS}
 
 
 def _title(figure: "Figure", summary: GoodputSummary) -> None:

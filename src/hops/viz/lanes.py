@@ -12,7 +12,7 @@ from hops.distributions import FloatArray
 from hops.program.action import Op
 from hops.trace.trace import Stream, Trace
 from hops.viz.canvas import text_width_in
-from hops.viz.coverage import coverage, draw_images, too_narrow
+from hops.viz.coverage import bands, coverage, draw_images, too_narrow
 from hops.viz.style import DPI, FONT, IDLE, INK, MIN_NUMBER_PT, NARROW, NUMBER_PT, OPS, QUIET, RULE, SMALL_PT
 from hops.viz.window import TimeUnit, Window
 
@@ -23,23 +23,29 @@ if TYPE_CHECKING:
 _NUMBER_PAD_PT = 1.5
 
 
-def draw_numbers(axes: "Axes", rows: Trace, middle: FloatArray, box_widths_pt: FloatArray, box_pt: float) -> None:
-    """One collection per number and colour (`gid` `number-12`), where they fit into their box."""
+def draw_numbers(
+    axes: "Axes", rows: Trace, middle: FloatArray, seen_pt: FloatArray, whole_pt: FloatArray, box_pt: float
+) -> None:
+    """One collection per number and colour (`gid` `number-12`): on all boxes of a rank, or on none.
+
+    `seen_pt` and `whole_pt` are the widths of boxes in the window and without it: what its edge cuts may lack one.
+    """
     from matplotlib.collections import PathCollection
     from matplotlib.transforms import Affine2D
 
     actions = np.flatnonzero((rows.microbatch >= 0) & (rows.op <= Op.W))
     if not actions.size:
         return
-    widths_pt = box_widths_pt[actions]
-    size_pt = _number_size(rows.microbatch[actions], widths_pt, box_pt)
+    widths_pt = whole_pt[actions]
+    numbered, size_pt = _numbered_ranks(rows.rank[actions], rows.microbatch[actions], widths_pt, box_pt)
     if size_pt is None:
         return
+    actions = actions[numbered]
     inches = Affine2D().scale(1 / 72) + axes.figure.dpi_scale_trans
     colour = np.asarray([OPS[op].text == INK for op in Op])[rows.op[actions]]
     for number in np.unique(rows.microbatch[actions]).tolist():
         glyphs, width_pt = _digits(str(number), size_pt)
-        fits = (rows.microbatch[actions] == number) & (widths_pt >= width_pt + _NUMBER_PAD_PT)
+        fits = (rows.microbatch[actions] == number) & (seen_pt[actions] >= width_pt)
         for dark in (True, False):
             places = middle[actions[fits & (colour == dark)]]
             if not len(places):
@@ -57,14 +63,22 @@ def draw_numbers(axes: "Axes", rows: Trace, middle: FloatArray, box_widths_pt: F
             axes.add_collection(texts, autolim=False)
 
 
-def _number_size(microbatches: NDArray[np.int32], widths_pt: FloatArray, box_pt: float) -> float | None:
-    """The size at which the longest number fits into all but the narrowest boxes; None if few can be read at all."""
-    size_pt = min(NUMBER_PT, 0.8 * box_pt)
-    _, longest_pt = _digits("8" * len(str(microbatches.max())), size_pt)
-    fit = size_pt * (np.quantile(widths_pt, [NARROW, 0.5]) - _NUMBER_PAD_PT) / longest_pt
-    if min(fit[1], size_pt) < MIN_NUMBER_PT:
-        return None
-    return float(np.clip(fit[0], MIN_NUMBER_PT, size_pt))
+def _numbered_ranks(
+    rank: NDArray[np.int32], microbatches: NDArray[np.int32], widths_pt: FloatArray, box_pt: float
+) -> tuple[NDArray[np.bool_], float | None]:
+    """Which actions are numbered, shape (actions,), and how large: ranks on which the longest number fits every box.
+
+    Boxes cut by an edge of the window do not count: `widths_pt` is of the whole box.
+    """
+    most_pt = min(NUMBER_PT, 0.8 * box_pt)
+    _, longest_pt = _digits("8" * len(str(microbatches.max())), most_pt)
+    narrowest_pt = np.full(int(rank.max()) + 1, np.inf)
+    np.minimum.at(narrowest_pt, rank, widths_pt)
+    fit_pt = most_pt * (narrowest_pt - _NUMBER_PAD_PT) / longest_pt
+    fits = (fit_pt >= MIN_NUMBER_PT) & np.isfinite(fit_pt)
+    if most_pt < MIN_NUMBER_PT or not fits.any():
+        return np.zeros(len(rank), dtype=np.bool_), None
+    return fits[rank], float(min(fit_pt[fits].min(), most_pt))
 
 
 @lru_cache(maxsize=4096)
@@ -126,7 +140,7 @@ class Lanes:
     def draw_images(
         self, axes: "Axes", colours: FloatArray, part: tuple[float, float], window: Window, *, zorder: float, gid: str
     ) -> None:
-        """Pixels of a window, RGBA of shape (ranks, pixels, 4), on a part of each lane."""
+        """Images of a window, RGBA of shape (ranks, rows, pixels, 4), on a part of each lane."""
         left, right = self.x(np.asarray([window.start_ns, window.end_ns])).tolist()
         draw_images(axes, colours, across=(left, right), first=self.first, part=part, zorder=zorder, gid=gid)
 
@@ -160,10 +174,10 @@ def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
     edge = 0.4 if len(rows) and np.quantile(widths_pt, NARROW) >= _EDGE_FROM_PT else 0.0
     if len(rows) >= RASTER_FROM:
         axes.set_rasterization_zorder(RASTER_BELOW)
-    blended = rows.op <= Op.W if too_narrow(widths_pt) else np.zeros(len(rows), dtype=np.bool_)
-    if blended.any():
-        _draw_blended(axes, rows.where(blended), lanes, window)
-    for op in ops_in(rows.where(~blended)):
+    narrow = rows.op <= Op.W if too_narrow(widths_pt) else np.zeros(len(rows), dtype=np.bool_)
+    if narrow.any():
+        _draw_shares(axes, rows.where(narrow), lanes, window)
+    for op in ops_in(rows.where(~narrow)):
         mine = rows.op == op
         style = OPS[Op(op)]
         boxes = PolyCollection(
@@ -178,8 +192,10 @@ def draw_boxes(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
         boxes.set_gid(f"op-{Op(op).name}")
         axes.add_collection(boxes, autolim=False)
     _draw_chunk_marks(axes, rows, lanes, left, right)
+    _draw_pair_marks(axes, rows, lanes)
     middle = np.stack([(left + right) / 2, lanes.y(rows.rank, sum(lanes.boxes) / 2)], axis=1)
-    draw_numbers(axes, rows, middle, widths_pt, lanes.box_pt)
+    whole_pt = np.asarray(rows.duration_ns / lanes.unit.ns * lanes.pt_per_x)
+    draw_numbers(axes, rows, middle, widths_pt, whole_pt, lanes.box_pt)
 
 
 def ops_in(rows: Trace) -> list[int]:
@@ -187,18 +203,13 @@ def ops_in(rows: Trace) -> list[int]:
     return np.flatnonzero(np.bincount(rows.op)).tolist()
 
 
-def _draw_blended(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
-    """All boxes as images, `gid` `blended`: each pixel in the mean colour of its ops, paler where its rank idles."""
+def _draw_shares(axes: "Axes", rows: Trace, lanes: Lanes, window: Window) -> None:
+    """All boxes as images, `gid` `shares`: in each pixel a band for each op, as high as its share of the time."""
     from matplotlib.colors import to_rgb
 
-    light = np.zeros((rows.meta.num_ranks, lanes.pixels(window), 4))
-    for op in ops_in(rows):
-        part = lanes.covered(rows.where(rows.op == op), window)
-        light += part[:, :, None] * np.array([*to_rgb(OPS[Op(op)].fill), 1.0])
-    total = light[:, :, 3]
-    light[:, :, :3] /= np.where(total > 0, total, 1.0)[:, :, None]
-    light[:, :, 3] = np.minimum(total, 1.0)
-    lanes.draw_images(axes, light, lanes.boxes, window, zorder=2.0, gid="blended")
+    parts = [(lanes.covered(rows.where(rows.op == op), window), to_rgb(OPS[Op(op)].fill)) for op in ops_in(rows)]
+    height = max(1, round(lanes.box_pt * DPI / 72))
+    lanes.draw_images(axes, bands(parts, height=height), lanes.boxes, window, zorder=2.0, gid="shares")
 
 
 def _draw_chunk_marks(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray, right: FloatArray) -> None:
@@ -217,6 +228,31 @@ def _draw_chunk_marks(axes: "Axes", rows: Trace, lanes: Lanes, left: FloatArray,
         lines.set_capstyle("butt")
         lines.set_gid(f"chunk-{mark}")
         axes.add_collection(lines, autolim=False)
+
+
+def has_pairs(rows: Trace) -> bool:
+    """Whether any two actions run as one: both bear their own rank as peer."""
+    return bool(np.any((rows.op <= Op.W) & (rows.peer == rows.rank)))
+
+
+def _draw_pair_marks(axes: "Axes", rows: Trace, lanes: Lanes) -> None:
+    """A bar over the two boxes of each pair (`gid` `pairs`), which run as one."""
+    from matplotlib.collections import LineCollection
+
+    mine = np.flatnonzero((rows.op <= Op.W) & (rows.peer == rows.rank))
+    if not mine.size:
+        return
+    mine = mine[np.lexsort((rows.start_ns[mine], rows.rank[mine]))]
+    mine = mine[: len(mine) // 2 * 2]
+    first, second = mine[::2], mine[1::2]
+    y = lanes.y(rows.rank[first], lanes.boxes[0] - 0.015)
+    gap_pt = 1.0 / lanes.pt_per_x
+    ends = [lanes.x(rows.start_ns[first]) + gap_pt, lanes.x(rows.end_ns[second]) - gap_pt]
+    points = np.stack([np.stack([x, y], axis=1) for x in ends], axis=1)
+    lines = LineCollection(list(points), colors=INK, linewidths=min(1.6, 0.05 * lanes.pt_per_y), zorder=2.2)
+    lines.set_capstyle("butt")
+    lines.set_gid("pairs")
+    axes.add_collection(lines, autolim=False)
 
 
 def chunk_of_stage(rank_of_stage: Sequence[int]) -> NDArray[np.int64]:

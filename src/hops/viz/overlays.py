@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.trace.trace import Stream, Trace
-from hops.viz.coverage import IMAGE_FROM
 from hops.viz.lanes import Lanes, corners
 from hops.viz.style import ALERT, FAULT_FILL, LOST_FILL, MESSAGE
 from hops.viz.window import Window
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ARROWS = 1500
+IMAGE_FROM = 20_000  # messages, which are drawn one by one before
 MOST_ARROW_LANES = 16
 _STRIP_ALPHA = 0.6
 
@@ -74,9 +74,9 @@ def _draw_traffic(axes: "Axes", messages: Trace, lanes: Lanes, part: tuple[float
     from matplotlib.colors import to_rgb
 
     under_way = lanes.covered(messages, window)
-    colours = np.empty((*under_way.shape, 4))
-    colours[:, :, :3] = to_rgb(MESSAGE)
-    colours[:, :, 3] = 1 - (1 - _STRIP_ALPHA) ** under_way
+    colours = np.empty((len(under_way), 1, under_way.shape[1], 4))
+    colours[..., :3] = to_rgb(MESSAGE)
+    colours[:, 0, :, 3] = 1 - (1 - _STRIP_ALPHA) ** under_way
     lanes.draw_images(axes, colours, part, window, zorder=1.6, gid="messages")
 
 

@@ -35,12 +35,20 @@ class LineKey:
 
 
 def draw_scales(
-    axes: "Axes", size_in: tuple[float, float], *, x: str, y: str, grid: Literal["x", "y"] = "y", whole: str = "x"
+    axes: "Axes",
+    size_in: tuple[float, float],
+    *,
+    x: str,
+    y: str,
+    grid: Literal["x", "y"] = "y",
+    whole: str = "x",
+    signed: bool = False,
 ) -> None:
     """Numbers, grid and names of both axes of a plot `size_in` wide and high, after their limits are final.
 
     An axis without a name has no numbers.
-    `whole` names the axes ("", "x", "y", "xy") that count whole things. Numbers are printed without their sign.
+    `whole` names the axes ("", "x", "y", "xy") that count whole things. Numbers are printed without their sign, since
+    what is drawn downwards counts as well, unless they are `signed` changes.
     """
     from matplotlib.collections import LineCollection
 
@@ -60,7 +68,9 @@ def draw_scales(
     if y:
         upward = axes.get_yaxis_transform()
         for value in ticks["y"]:
-            axes.text(-0.045 / width, value, _number(value), transform=upward, ha="right", va="center", **small)
+            axes.text(
+                -0.045 / width, value, _number(value, signed=signed), transform=upward, ha="right", va="center", **small
+            )
         axes.text(-0.53 / width, 0.5, y, transform=axes.transAxes, ha="center", va="center", rotation=90)
     lines = [[(v, 0), (v, 1)] if grid == "x" else [(0, v), (1, v)] for v in ticks[grid]]
     transform = axes.get_xaxis_transform() if grid == "x" else axes.get_yaxis_transform()
@@ -76,8 +86,8 @@ def _ticks(limits: tuple[float, float], most: int, *, whole: bool) -> list[float
     return [float(value) for value in locator.tick_values(low, high) if low <= value <= high]
 
 
-def _number(value: float) -> str:
-    return f"{abs(value):,.10g}"
+def _number(value: float, *, signed: bool = False) -> str:
+    return f"{'−' if signed and value < 0 else ''}{abs(value):,.10g}"
 
 
 def draw_legend(axes: "Axes", entries: Sequence[PartStyle | LineKey], size_in: tuple[float, float]) -> None:

@@ -35,7 +35,7 @@ class PlanPoint:
 
 
 def draw_pareto(points: Sequence[PlanPoint], path: Path, *, unit: str) -> None:
-    """Write a PNG or SVG of plans; `unit` is what rates count, such as tokens.
+    """Write a PNG, SVG or PDF of plans; `unit` is what rates count, such as tokens.
 
     Raises UsageError for any other suffix, or without plans.
     """

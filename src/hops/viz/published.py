@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hops.published.score import PublishedValidation, RowResult, figures
 from hops.viz.canvas import picture, picture_format
 from hops.viz.style import QUIET, RULE, TEXT_PT, TITLE_PT
+from hops.viz.ticks import plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ def draw_published(found: PublishedValidation, path: Path) -> None:
     picture_format(path)
     sources = found.sources
     rows = -(-len(sources) // COLUMNS)
-    width, height = 2 * PANEL_IN + 0.6, PANEL_IN + 0.9 + 0.2 * rows
+    width, height = 2 * PANEL_IN + 0.8, PANEL_IN + 0.9 + 0.2 * rows
     with picture(path, width_in=width, height_in=height) as figure:
         title = f"Published measurements predicted, {len(found.results)} rows"
         figure.text(0.7 / width, 1 - 0.3 / height, title, fontsize=TITLE_PT, fontweight="bold")
@@ -33,7 +34,7 @@ def draw_published(found: PublishedValidation, path: Path) -> None:
         bottom, side = (0.75 + 0.2 * rows) / height, (PANEL_IN - 0.85) / height
         of = figures(found.results)
         for place, (pair, unit, heading) in enumerate(_panels(of.time_mape_pct, of.memory_median_pct)):
-            left = (0.7 + place * PANEL_IN) / width
+            left = (0.7 + place * (PANEL_IN + 0.2)) / width
             axes = figure.add_axes((left, bottom, (PANEL_IN - 0.85) / width, side))
             _panel(axes, found, pair)
             axes.set_title(heading, loc="left")
@@ -77,3 +78,4 @@ def _panel(axes: "Axes", found: PublishedValidation, pair: Pair) -> None:
             zorder=3,
         )
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+    plain_ticks(axes, low, high)

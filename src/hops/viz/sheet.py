@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from hops.errors import UsageError
 from hops.program.action import Op
 from hops.trace.trace import Trace, TraceMeta
 from hops.viz.canvas import shorten, text_width_in
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AXIS_IN = 0.55  # time axis with its label
-LEGEND_ROW_IN = 0.2
+LEGEND_ROW_IN = 0.175
 _HANDLE_IN = 0.55  # a legend entry without its text
 TWO_LINES_FROM_IN = 0.42
 _LONGEST_NAME = 26
 _SMALLEST_PT = 4.5
+_LEAST_LANES_IN = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +49,25 @@ class Sheet:
         right: Sequence[str],
         legend: Sequence[str],
         below_in: float = 0.0,
+        width_in: float | None = None,
     ) -> "Sheet":
-        """The sheet with room for the texts left and right of the lanes, these legend entries, and what lies below."""
+        """The sheet with room for the texts left and right of the lanes, these legend entries, and what lies below.
+
+        `width_in`: as wide as this, the lanes as wide as the texts leave them. Raises UsageError if that is nothing.
+        """
         left_in = 0.2 + max((text_width_in(line, TEXT_PT) for text in left for line in text.splitlines()), default=0)
         right_in = 0.25 + max(
             (text_width_in(line, SMALL_PT) for text in right for line in text.splitlines()), default=0
         )
+        if width_in is not None:
+            lanes_in = width_in - left_in - right_in
+            if lanes_in < _LEAST_LANES_IN:
+                raise UsageError(
+                    f"a width of {width_in:.2g} in leaves {max(lanes_in, 0):.2g} in beside names and sizes, expected "
+                    f"at least {_LEAST_LANES_IN:g}; widen the figure or make its letters smaller"
+                )
         entry_in = _HANDLE_IN + max((text_width_in(text, TEXT_PT) for text in legend), default=0)
-        columns = max(1, min(len(legend), int((lanes_in + right_in) / entry_in)))
+        columns = max(1, min(len(legend), int((lanes_in + right_in + (left_in if width_in else 0)) / entry_in)))
         return cls(
             head_in=head_in,
             left_in=left_in,
@@ -86,17 +99,19 @@ class Sheet:
         )
 
     def write_headings(self, figure: "Figure", title: str, subtitle: str) -> None:
-        """Title and key figures, at the upper left."""
+        """Title and key figures, at the upper left; nothing for what is empty."""
         x = self.left_in / self.width_in
-        figure.text(x, 1 - 0.28 / self.height_in, title, fontsize=TITLE_PT, fontweight="bold")
+        if title:
+            figure.text(x, 1 - 0.28 / self.height_in, title, fontsize=TITLE_PT, fontweight="bold")
         figure.text(x, 1 - 0.48 / self.height_in, subtitle, fontsize=TEXT_PT, color=QUIET)
 
-    def add_legend(self, figure: "Figure", handles: list[Any]) -> None:
-        """All entries below the time axis."""
+    def add_legend(self, figure: "Figure", handles: list[Any], *, at_edge: bool = False) -> None:
+        """All entries below the time axis, from the lanes on, or from the figure's edge."""
+        left_in = 0.08 if at_edge else self.left_in
         figure.legend(
             handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(self.left_in / self.width_in, (self.below_in + 0.06) / self.height_in),
+            loc="upper left",
+            bbox_to_anchor=(left_in / self.width_in, (self.foot_in - AXIS_IN + 0.02) / self.height_in),
             ncols=self.legend_columns,
             borderpad=0,
             borderaxespad=0,
@@ -116,8 +131,13 @@ def lane_in(num_lanes: int) -> float:
     return min(max(9.0 / num_lanes, 0.2), 0.9) if num_lanes <= 64 else max(12.8 / num_lanes, 0.06)
 
 
-def lane_names(trace: Trace, height_in: float) -> tuple[str, ...]:
-    """What is written left of each lane: rank, stages where a rank has several, device; two lines where they fit."""
+def lane_names(trace: Trace, height_in: float, *, short: bool = False) -> tuple[str, ...]:
+    """What is written left of each lane: rank, stages where a rank has several, device; two lines where they fit.
+
+    `short`: the rank alone.
+    """
+    if short:
+        return tuple(f"rank {rank}" for rank in range(trace.meta.num_ranks))
     meta = trace.meta
     between = "\n" if height_in >= TWO_LINES_FROM_IN else "  "
     return tuple(

@@ -4,8 +4,10 @@ Ops differ in lightness as well as in hue, so that they stay apart in grey and f
 (`tests/viz/test_viz_style.py` measures it); what happens once an iteration is hatched as well.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from hops.program.action import Op
@@ -44,7 +46,34 @@ class OpStyle:
     hatch: str = ""
 
 
-OPS: Mapping[Op, OpStyle] = {
+# What a figure wants instead (see look).
+COLOURS: ContextVar[Mapping[Op, str]] = ContextVar("COLOURS", default=MappingProxyType({}))
+
+
+class _OpStyles(Mapping[Op, OpStyle]):
+    """The styles below, in the colours that the figure wants."""
+
+    def __init__(self, styles: Mapping[Op, OpStyle]) -> None:
+        self._styles = styles
+
+    def __getitem__(self, op: Op) -> OpStyle:
+        style, wanted = self._styles[op], COLOURS.get()
+        return replace(style, fill=wanted[op], text=_text_on(wanted[op])) if op in wanted else style
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self._styles)
+
+    def __len__(self) -> int:
+        return len(self._styles)
+
+
+def _text_on(fill: str) -> str:
+    """Dark text on light colours, white on dark ones, by relative luminance."""
+    red, green, blue = (int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.45 else "#ffffff"
+
+
+_OP_STYLES: Mapping[Op, OpStyle] = {
     Op.F: OpStyle(fill="#a6d4f5", text=INK, label="F forward"),
     Op.I: OpStyle(fill="#dd8f14", text=INK, label="I backward, inputs"),
     Op.B: OpStyle(fill="#c24a2e", text="#ffffff", label="B backward"),
@@ -54,6 +83,7 @@ OPS: Mapping[Op, OpStyle] = {
     Op.GRAD_REDUCE: OpStyle(fill="#f7f3c0", text=INK, label="gradient reduction", hatch="\\\\\\\\"),
     Op.HOST: OpStyle(fill="#9aa0a6", text=INK, label="host", hatch="xxxx"),
 }
+OPS: Mapping[Op, OpStyle] = _OpStyles(_OP_STYLES)
 
 
 # What matplotlib must not take from a user's own configuration, and what makes files repeat byte for byte.
@@ -87,7 +117,8 @@ SETTINGS: Mapping[str, object] = {
     "legend.fontsize": TEXT_PT,
     "path.simplify": True,
     "svg.hashsalt": "hops",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text stays text: it can be searched, edited and read aloud
+    "pdf.fonttype": 42,  # fonts are embedded as TrueType, as publishers ask
 }
 
 
@@ -154,6 +185,13 @@ def chunk_handle(chunks: int) -> Any:
 
     more = "" if chunks == 2 else ", two: third, ..."
     return Line2D([], [], color=INK, linewidth=1.0, label=f"line at the foot: rank's second chunk{more}")
+
+
+def pair_handle() -> Any:
+    """The mark of two actions that run as one."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=INK, linewidth=2.0, label="bar over two boxes: a pair that runs as one")
 
 
 def capacity_handle() -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hops.distributions import FloatArray
+from hops.errors import UsageError
 from hops.metrics.iterations import Iterations
 from hops.metrics.memory import StepFunction, memory_over_time
 from hops.metrics.summary import RunFacts
@@ -16,7 +17,17 @@ from hops.trace.trace import Trace
 from hops.units import format_bytes
 from hops.viz.canvas import picture, picture_format
 from hops.viz.headline import headline
-from hops.viz.lanes import Lanes, draw_background, draw_boxes, draw_iteration_starts, drawn_rows, frame, ops_in
+from hops.viz.lanes import (
+    Lanes,
+    draw_background,
+    draw_boxes,
+    draw_iteration_starts,
+    drawn_rows,
+    frame,
+    has_pairs,
+    ops_in,
+)
+from hops.viz.look import SCREEN, Look
 from hops.viz.overlays import (
     Broken,
     arrows_readable,
@@ -38,6 +49,7 @@ from hops.viz.style import (
     capacity_handle,
     chunk_handle,
     op_handles,
+    pair_handle,
 )
 from hops.viz.window import TimeUnit, Window, choose_window
 
@@ -56,6 +68,10 @@ class MemoryCurve:
     @property
     def fits(self) -> bool:
         return self.capacity_bytes is None or self.held.peak <= self.capacity_bytes
+
+    @property
+    def short_label(self) -> str:
+        return format_bytes(self.held.peak)
 
     @property
     def label(self) -> str:
@@ -131,6 +147,7 @@ BOXES = (0.05, 0.60)
 BOXES_WITHOUT_MEMORY = (0.05, 0.84)
 STRIP_IN_LANE = 0.09
 MEMORY = (0.72, 1.0)
+NARROW_LANE_IN = 0.42
 HEAD_IN = 0.8  # title, key figures, iteration numbers
 
 
@@ -146,6 +163,24 @@ class Scene:
     curves: tuple[MemoryCurve, ...]
     title: str
     subtitle: str
+    ranks: tuple[int, ...]
+    look: Look
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Left of each lane."""
+        names = lane_names(self.trace, self.lane_in, short=self.look.is_narrow)
+        return tuple(names[rank] for rank in self.ranks)
+
+    @property
+    def peaks(self) -> list[str]:
+        """Right of each lane."""
+        return [curve.short_label if self.look.is_narrow else curve.label for curve in self.curves]
+
+    @property
+    def lane_in(self) -> float:
+        height_in = lane_in(len(self.ranks))
+        return min(height_in, NARROW_LANE_IN) if self.look.is_narrow else height_in
 
 
 def draw_timeline(
@@ -155,69 +190,112 @@ def draw_timeline(
     *,
     iterations: Sequence[int] | None = None,
     window_s: tuple[float, float] | None = None,
+    ranks: Sequence[int] | None = None,
+    look: Look = SCREEN,
 ) -> None:
-    """Write a PNG or SVG of what every rank did when.
+    """Write a PNG, SVG or PDF of what every rank did when.
 
     Args:
         trace: the run.
         facts: memory is shown if they say what the stages hold.
-        path: ends in .png or .svg.
+        path: ends in .png, .svg or .pdf.
         iterations: which to show; by default the first after warm-up, as many as stay readable.
         window_s: an interval to show instead, in seconds since the start of the run.
+        ranks: which to show; by default all.
+        look: how wide, with letters of what size; narrow figures leave title and figures to their caption.
 
     Raises:
-        UsageError: other suffix, empty trace, or iterations or interval outside the trace.
+        UsageError: other suffix, empty trace, iterations, interval or ranks outside the trace, no room for lanes.
     """
     picture_format(path)
-    scene = timeline_scene(trace, facts, choose_window(trace, facts, iterations=iterations, window_s=window_s))
+    window = choose_window(trace, facts, iterations=iterations, window_s=window_s)
+    scene = timeline_scene(trace, facts, window, ranks=ranks, look=look)
     sheet = timeline_sheet(scene)
-    with picture(path, width_in=sheet.width_in, height_in=sheet.height_in) as figure:
+    with (
+        look.applied(),
+        picture(path, width_in=sheet.width_in, height_in=sheet.height_in, scale=look.scale) as figure,
+    ):
         paint_timeline(figure, scene, sheet)
 
 
-def timeline_scene(trace: Trace, facts: RunFacts, window: Window) -> Scene:
+def timeline_scene(
+    trace: Trace, facts: RunFacts, window: Window, *, ranks: Sequence[int] | None = None, look: Look = SCREEN
+) -> Scene:
     """Select and compute what is shown."""
+    count = trace.meta.num_ranks
+    shown = tuple(range(count)) if ranks is None else tuple(ranks)
+    if not shown or max(shown) >= count:
+        raise UsageError(f"cannot show rank {max(shown, default='(none)')}: the run has ranks 0 to {count - 1}")
     title, subtitle = headline(trace, facts)
+    if look.is_narrow:
+        title, subtitle = "", ""
+    if look.title is not None:
+        title = look.title
+    curves = memory_curves(trace, facts)
+    lanes = on_lanes(trace, shown)
     return Scene(
         trace=trace,
         window=window,
-        rows=drawn_rows(trace, window),
-        messages=messages_in(trace, window),
-        broken=broken_in(trace, window),
-        curves=memory_curves(trace, facts),
+        rows=drawn_rows(lanes, window),
+        messages=messages_in(lanes, window),
+        broken=broken_in(lanes, window),
+        curves=tuple(curves[rank] for rank in shown) if curves else (),
         title=title,
         subtitle=subtitle,
+        ranks=shown,
+        look=look,
     )
+
+
+def on_lanes(trace: Trace, ranks: Sequence[int]) -> Trace:
+    """The rows of some ranks, and their messages to each other, by lane instead of rank: lane n is the n-th of them."""
+    meta = trace.meta
+    if tuple(ranks) == tuple(range(meta.num_ranks)):
+        return trace
+    lane = np.full(meta.num_ranks + 1, -1, dtype=np.int32)  # the last is that of no peer
+    lane[np.asarray(ranks)] = np.arange(len(ranks))
+    kept = (lane[trace.rank] >= 0) & ((trace.peer < 0) | (lane[trace.peer] >= 0))
+    rows = trace.where(kept)
+    others = {rank: len(ranks) + rank for rank in range(meta.num_ranks)}
+    owners = tuple(int(lane[rank]) if lane[rank] >= 0 else others[rank] for rank in meta.rank_of_stage)
+    shown = replace(
+        meta,
+        devices=tuple(meta.devices[rank] for rank in ranks),
+        hosts=tuple(meta.hosts[rank] for rank in ranks),
+        rank_of_stage=owners,
+        routes={},
+    )
+    return replace(rows, rank=lane[rows.rank], peer=lane[rows.peer], meta=shown)
 
 
 def timeline_sheet(scene: Scene) -> Sheet:
     """The sheet that holds it: wider for more boxes, higher for more ranks."""
-    num_ranks = scene.trace.meta.num_ranks
     return Sheet.around(
         lanes_in=lanes_width_in(scene.rows, scene.window),
-        body_in=lane_in(num_ranks) * num_ranks,
-        head_in=HEAD_IN,
-        left=lane_names(scene.trace, lane_in(num_ranks)),
-        right=[curve.label for curve in scene.curves],
+        body_in=scene.lane_in * len(scene.ranks),
+        head_in=HEAD_IN - (0 if scene.subtitle else 0.2) - (0 if scene.title else 0.3),
+        left=scene.names,
+        right=scene.peaks,
         legend=[handle.get_label() for handle in _handles(scene)],
+        width_in=scene.look.drawn_in,
     )
 
 
 def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
     """Draw on an empty figure of the sheet's size."""
-    window, num_ranks = scene.window, scene.trace.meta.num_ranks
+    window, num_ranks = scene.window, len(scene.ranks)
     unit = TimeUnit.fit(window.end_ns - window.start_ns)
     span = (window.end_ns - window.start_ns) / unit.ns
     lanes = Lanes(
         boxes=BOXES if scene.curves else BOXES_WITHOUT_MEMORY,
-        origin_ns=0,
+        origin_ns=window.origin_ns,
         unit=unit,
         pt_per_x=sheet.lanes_in * 72 / span,
         pt_per_y=sheet.body_in * 72 / num_ranks,
     )
     axes = sheet.add_axes(figure)
-    left = window.start_ns / unit.ns
-    frame(axes, height=num_ranks, left=left, right=left + span, unit=unit, label="time since start of run")
+    left = (window.start_ns - window.origin_ns) / unit.ns
+    frame(axes, height=num_ranks, left=left, right=left + span, unit=unit, label=window.label)
     draw_background(axes, lanes, num_ranks, window)
     draw_boxes(axes, scene.rows, lanes, window)
     draw_broken(axes, scene.broken, lanes, window)
@@ -230,13 +308,10 @@ def paint_timeline(figure: "Figure", scene: Scene, sheet: Sheet) -> None:
         draw_memory(axes, scene.curves, lanes, MEMORY, window)
         at = sum(MEMORY) / 2 if sheet.body_in / num_ranks >= TWO_LINES_FROM_IN else 0.5
         too_full = [rank for rank, curve in enumerate(scene.curves) if not curve.fits]
-        peaks = [curve.label for curve in scene.curves]
-        write_lane_texts(axes, peaks, lanes, side="right", at=at, alert=too_full)
-    write_lane_texts(
-        axes, lane_names(scene.trace, sheet.body_in / num_ranks), lanes, side="left", at=sum(lanes.boxes) / 2
-    )
+        write_lane_texts(axes, scene.peaks, lanes, side="right", at=at, alert=too_full)
+    write_lane_texts(axes, scene.names, lanes, side="left", at=sum(lanes.boxes) / 2)
     sheet.write_headings(figure, scene.title, scene.subtitle)
-    sheet.add_legend(figure, _handles(scene))
+    sheet.add_legend(figure, _handles(scene), at_edge=scene.look.width_in is not None)
 
 
 def _handles(scene: Scene) -> list[Any]:
@@ -245,6 +320,8 @@ def _handles(scene: Scene) -> list[Any]:
     chunks = chunks_of(scene.trace.meta)
     if chunks > 1:
         handles.append(chunk_handle(chunks))
+    if has_pairs(scene.rows):
+        handles.append(pair_handle())
     if len(scene.messages):
         handles.append(arrow_handle() if arrows_readable(scene.messages) else area_handle(MESSAGE, "message under way"))
     if scene.curves:

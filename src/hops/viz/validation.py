@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from hops.calibrate.score import RunScore
 from hops.calibrate.validate import Validation
 from hops.viz.canvas import picture, picture_format, shorten
-from hops.viz.style import ALERT, INK, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT
+from hops.viz.style import ALERT, QUIET, RULE, SMALL_PT, TEXT_PT, TITLE_PT
+from hops.viz.ticks import plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,7 @@ _LONGEST_NAME = 18
 
 
 def draw_validation(found: Validation, path: Path) -> None:
-    """Write a PNG or SVG. Mean iteration of every run, both axes logarithmic; colours tell devices apart."""
+    """Write a PNG, SVG or PDF. Mean iteration of every run, both axes logarithmic; colours tell devices apart."""
     picture_format(path)
     groups = sorted({run.groups["devices"] for run in found.runs})
     columns = len(found.variants)
@@ -73,7 +74,7 @@ def _draw_panel(axes: "Axes", found: Validation, variant: str, groups: list[str]
     axes.set_xlabel("measured, ms")
     if axes.get_subplotspec() is None and not axes.figure.axes.index(axes):
         axes.set_ylabel("predicted, ms")
-    _plain_ticks(axes, low, high)
+    plain_ticks(axes, low, high)
 
 
 def _name_worst(axes: "Axes", scores: list[RunScore]) -> None:
@@ -97,18 +98,6 @@ def _name_worst(axes: "Axes", scores: list[RunScore]) -> None:
             fontsize=SMALL_PT,
             color=ALERT,
         )
-
-
-def _plain_ticks(axes: "Axes", low: float, high: float) -> None:
-    """100, 200, 500 ... instead of powers of ten."""
-    from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
-
-    ticks = [step * 10**power for power in range(-1, 7) for step in (1, 2, 5) if low <= step * 10**power <= high]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axis.set_minor_formatter(NullFormatter())
-        axis.set_tick_params(labelsize=SMALL_PT, colors=INK)
 
 
 def _pair(score: RunScore) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """The stretch of time that a timeline shows: whole iterations, or any interval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,21 @@ class Window:
 
     Attributes:
         starts_ns: start of each of `iterations`, same length.
+        origin_ns: where its time axis has its zero: the start of the first iteration that was asked for, or of the run.
     """
 
     start_ns: int
     end_ns: int
     iterations: tuple[int, ...]
     starts_ns: tuple[int, ...]
+    origin_ns: int = 0
+
+    @property
+    def label(self) -> str:
+        """Of its time axis."""
+        return (
+            "time since start of run" if self.origin_ns == 0 else f"time since start of iteration {self.iterations[0]}"
+        )
 
     def overlaps(self, trace: Trace) -> NDArray[np.bool_]:
         """Shape (rows,): whether any of the row lies inside. A row that only touches an edge does not."""
@@ -125,7 +134,7 @@ def _of_seconds(rows: Trace, window_s: tuple[float, float]) -> Window:
 def _of_iterations(rows: Trace, wanted: NDArray[np.integer[Any]]) -> Window:
     shown = rows.where((rows.iteration >= wanted[0]) & (rows.iteration <= wanted[-1]))
     start_ns, end_ns = int(shown.start_ns.min()), int(shown.end_ns.max())
-    return _window(rows, start_ns, max(end_ns, start_ns + 1))
+    return replace(_window(rows, start_ns, max(end_ns, start_ns + 1)), origin_ns=start_ns)
 
 
 def _window(rows: Trace, start_ns: int, end_ns: int) -> Window:

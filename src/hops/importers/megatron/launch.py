@@ -1,12 +1,14 @@
 """A Megatron-LM launch: what was to be trained, in which cut, on which devices. Known before the run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from hops.decode.decode import opened, read_text
 from hops.errors import UsageError
 from hops.importers.megatron import meaning
+from hops.importers.megatron.axes import Axes, axes_of, experts_of, latent_of
 from hops.importers.megatron.cut import cut_layers
 from hops.importers.megatron.flags import find, nearest
 from hops.importers.megatron.hosts import Placed, place, stated_hosts
@@ -32,10 +34,12 @@ class Launch:
     Attributes:
         head_dim: --kv-channels.
         layers: transformer layers of each stage, in the order of the model.
-        placed: the device of each rank of the first pipeline replica.
+        placed: the device of each rank of the first pipeline replica, or of all ranks where `axes` divide a copy.
         chunks: stages per rank (1: plain 1F1B).
         group: microbatch group size of the interleaved schedule.
         gradient_bytes, state_bytes: of one parameter; state_bytes None: as HOPS counts by kind and precision.
+        axes: in how many parts a copy divides its work.
+        experts, latent: of the model, in a spec's words; None: plain MLPs, plain attention.
         arguments: what was done about every argument, and under which assumptions.
     """
 
@@ -72,6 +76,9 @@ class Launch:
     group: int
     overlap_p2p: bool
     placed: tuple[Placed, ...]
+    axes: Axes = field(default_factory=Axes)
+    experts: Mapping[str, Any] | None = None
+    latent: Mapping[str, Any] | None = None
     transport: str = ""
     arguments: Sorted = field(default_factory=Sorted)
 
@@ -116,7 +123,10 @@ def _located(source: LaunchSource, asked: Asked, *, title: str) -> Launch:
     ranks = settings.count("pipeline_model_parallel_size", 1)
     count = len(stated_hosts(asked.hosts)) if asked.hosts else max(source.started.total, len(asked.devices))
     sort_out(
-        settings, copies=count // ranks, where=source.where, unknown=_unknown(source, asked)
+        settings,
+        copies=count // (ranks * axes_of(settings).of_a_position),
+        where=source.where,
+        unknown=_unknown(source, asked),
     )  # before devices matter
     placed, notes = place(asked.devices, asked.hosts, source.started, ranks=ranks, where=source.where)
     extra = Sorted(left_out=left_out, notes=(*source.notes, *notes))
@@ -170,11 +180,15 @@ def _launch(
 ) -> Launch:  # fmt: skip
     where = source.where
     ranks = settings.count("pipeline_model_parallel_size", 1)
-    if len(placed) % ranks:
+    axes = axes_of(settings)
+    one = ranks * axes.of_a_position
+    if len(placed) % one:
+        also = "" if axes.of_a_position == 1 else f" x tensor {axes.tensor} x context {axes.context} = {one}"
         raise UsageError(
-            f"{where}: got {len(placed)} devices for --pipeline-model-parallel-size {ranks}, expected a multiple of it"
+            f"{where}: got {len(placed)} devices for --pipeline-model-parallel-size {ranks}{also}, "
+            "expected a multiple of it"
         )
-    replicas = len(placed) // ranks
+    replicas = len(placed) // one
     arguments = sort_out(settings, copies=replicas, where=where, unknown=_unknown(source, asked))
     hidden, heads = settings.count("hidden_size"), settings.count("num_attention_heads")
     micro = settings.count("micro_batch_size")
@@ -188,6 +202,7 @@ def _launch(
     precision = "bf16" if settings.on("bf16") else "fp16" if settings.on("fp16") else "fp32"
     optimizer = settings.choice("optimizer", ("adam", "sgd"), "adam")
     gradient_bytes, state_bytes = meaning.optimizer_bytes(settings, precision, optimizer)
+    ffn = settings.count("ffn_hidden_size", hidden * 8 // 3 // 64 * 64 if gated else 4 * hidden)
     vocab, vocab_note = meaning.vocabulary(settings, asked.vocab, where)
     together = not settings.on(
         "use_tp_pp_dp_mapping"
@@ -196,7 +211,7 @@ def _launch(
         name=title,
         num_layers=num_layers,
         hidden_size=hidden,
-        ffn_hidden_size=settings.count("ffn_hidden_size", hidden * 8 // 3 // 64 * 64 if gated else 4 * hidden),
+        ffn_hidden_size=ffn,
         num_attention_heads=heads,
         num_query_groups=meaning.query_groups(settings, heads),
         head_dim=settings.optional("kv_channels") or meaning.head_dim(hidden, heads, where),
@@ -225,7 +240,10 @@ def _launch(
         chunks=chunks,
         group=settings.optional("microbatch_group_size_per_vp_stage") or ranks,
         overlap_p2p=chunks > 1 and settings.on("overlap_p2p_comm", default=True),
-        placed=placed[::replicas] if together else placed[:ranks],
+        placed=placed if axes.whole_job else placed[::replicas] if together else placed[:ranks],
+        axes=axes,
+        experts=experts_of(settings, num_layers, ffn, where),
+        latent=latent_of(settings),
         transport=transport,
         arguments=replace(arguments, left_out=extra.left_out, notes=(*extra.notes, *vocab_note)),
     )

@@ -59,6 +59,7 @@ def vocabulary(settings: Settings, asked: int, where: str) -> tuple[int, tuple[s
             "of the tokenizer (GPT-2's has 50257, Llama 2's 32000, Llama 3's 128256)"
         )
     size = asked or settings.count("vocab_size")
+    tensor = settings.count("tensor_model_parallel_size", 1)
     notes = []
     if asked and settings.given("vocab_size") and settings.count("vocab_size") != asked:
         notes.append(
@@ -66,7 +67,7 @@ def vocabulary(settings: Settings, asked: int, where: str) -> tuple[int, tuple[s
         )
     if not settings.on("pad_vocab_size", default=True):
         return size, tuple(notes)
-    multiple = settings.count("make_vocab_size_divisible_by", _VOCABULARY_MULTIPLE)
+    multiple = settings.count("make_vocab_size_divisible_by", _VOCABULARY_MULTIPLE) * tensor
     return -(-size // multiple) * multiple, tuple(notes)
 
 

@@ -24,6 +24,7 @@ def spec_text(launch: Launch, *, iterations: int = 5, profile: str = "") -> str:
 
 
 def _document(launch: Launch, iterations: int, profile: str) -> dict[str, Any]:
+    ranks = len(launch.layers) // launch.chunks
     return {
         "simulation": {
             "iterations": iterations,
@@ -31,6 +32,7 @@ def _document(launch: Launch, iterations: int, profile: str) -> dict[str, Any]:
             "seed": 0,
         },
         "pipeline": _pipeline(launch),
+        **({"parallel": launch.axes.section(ranks, launch.data_parallel)} if launch.axes.whole_job else {}),
         "hardware": ({"profile": profile} if profile else {}) | _hardware(launch),
         "optimizer": {
             "kind": {"adam": "adam", "sgd": "sgd_momentum"}[launch.optimizer],
@@ -38,7 +40,7 @@ def _document(launch: Launch, iterations: int, profile: str) -> dict[str, Any]:
             "distributed": launch.distributed_optimizer,
             **({"state_bytes": launch.state_bytes} if launch.state_bytes is not None else {}),
             "gradient_bytes": launch.gradient_bytes,
-            "data_parallel": launch.data_parallel,
+            **({} if launch.axes.whole_job else {"data_parallel": launch.data_parallel}),
         },
     }
 
@@ -74,6 +76,8 @@ def _pipeline(launch: Launch) -> dict[str, Any]:
             "norm": "rms" if launch.rms_norm else "layer",
             "biases": launch.biases,
             "tied": launch.tied,
+            **({"experts": dict(launch.experts)} if launch.experts is not None else {}),
+            **({"latent": dict(launch.latent)} if launch.latent is not None else {}),
         },
         "schedule": schedule,
         "microbatches": launch.num_microbatches,

@@ -30,11 +30,12 @@ def plan_page(report: PlanReport) -> Report:
         title=f"Plans by {report.objective}",
         runs=runs,
         answers=tuple(answers(runs)[: 3 + len(runs) - 1]),
-        parts=(_plans(report), *more),
+        parts=(plan_table(report), *more),
     )
 
 
-def _plans(report: PlanReport) -> Table:
+def plan_table(report: PlanReport) -> Table:
+    """A row for each plan, ranked ones first."""
     ranked = [(str(number), plan) for number, plan in enumerate(report.plans, start=1)]
     others = [("", plan) for plan in report.others]
     shows = [Show(run=place) if place < _MOST_TIMELINES else None for place in range(len(ranked))]
