@@ -22,7 +22,7 @@ from hops.importers.own_tracing import OwnTracing
 from hops.metrics.iterations import Iterations
 from hops.program.action import Action, Op
 from hops.program.program import Program
-from hops.program.pytorch_csv import communicating_csv
+from hops.program.pytorch_csv import check_can_be_told, communicating_csv
 from hops.rehearse.job import RENDEZVOUS, SEND_LINKS, Job, RankIteration, load_attempts
 from hops.rehearse.launch import actions_of, check_torch, free_port, run_ranks
 from hops.spec.spec import Spec
@@ -215,6 +215,7 @@ def _program(setup: Setup) -> Program:
             f"the schedule {spec.pipeline.schedule.name} decides during the run and has no program that PyTorch could "
             "run; choose one that has (`hops list schedules`)"
         )
+    check_can_be_told(program.shape)
     return program
 
 
