@@ -81,6 +81,28 @@ def models(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def profiles(*, as_json: JsonOption = False) -> None:
+    """Profiles that come with HOPS, for `hardware.profile`: their devices, and what they were learned from."""
+    from hops.cost.kernel_profile import KernelProfile, read_any_profile
+    from hops.cost.profile import shipped_profile, shipped_profiles
+
+    def row(name: str) -> Row:
+        found = read_any_profile(shipped_profile(name))
+        if isinstance(found, KernelProfile):
+            learned = "; ".join(f"{source}: {models}" for source, models in found.learned.items())
+        else:
+            learned = f"{found.scope.runs} measured runs"
+        return {"name": name, "devices": sorted(found.devices), "learned": learned}
+
+    columns: Columns = {
+        "profile": lambda each: each["name"],
+        "devices": lambda each: ", ".join(each["devices"][:3]) + (" ..." if len(each["devices"]) > 3 else ""),
+        "what": lambda each: each["learned"],
+    }
+    _print([row(name) for name in shipped_profiles()], columns, as_json=as_json)
+
+
+@app.command()
 def schedules(
     ranks: Annotated[int, typer.Option("--ranks", "-p", min=1, max=64, help="Ranks of the example.")] = 4,
     microbatches: Annotated[
@@ -151,9 +173,12 @@ def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
 def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Print the fully resolved spec, every default visible; it loads back to the same run.
 
-    Beside what is open (null, balanced) stands, as a comment, what it comes out as.
+    Beside what is open (null, balanced) stands, as a comment, what it comes out as; at the end, of a job with several
+    axes, its mesh, its groups, and every collective with bytes and seconds.
     """
+    from hops.build.exchanged import job_lines
     from hops.build.remarks import inferred
+    from hops.build.setup import build
     from hops.cli.console import show_json
     from hops.spec.load import load
     from hops.spec.text import dump
@@ -163,6 +188,8 @@ def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption
         show_json(loaded.model_dump(mode="json"))
     else:
         typer.echo(dump(loaded, inferred(loaded)), nl=False)
+        if loaded.mesh().stage_ranks > 1:
+            typer.echo("\n" + "\n".join(f"# {line}" for line in job_lines(build(loaded))))
 
 
 def schema() -> None:
