@@ -8,7 +8,7 @@ from hops.metrics.difference import Difference, break_down, difference
 from hops.metrics.summary import RankSummary, Summary
 from hops.viz.headline import key_table
 from hops.viz.html.answers import waited_for_ms
-from hops.viz.html.parts import Column, Part, Show, Stack, StackPart, Step, Table, Waterfall
+from hops.viz.html.parts import Column, FallStep, Part, Show, Stack, StackPart, Table, Waterfall
 from hops.viz.html.run import ShownRun
 from hops.viz.style import BUSY, CAUSES
 
@@ -73,11 +73,11 @@ def _consists_of(shown: ShownRun, number: int) -> Waterfall:
         terms = [term for term in broken.terms_ms if term.piece is piece]
         spent = sum(broken.terms_ms[term] for term in terms)
         if spent:
-            steps.append(Step(name=name, start=at, change=spent, terms=tuple(str(term) for term in terms)))
+            steps.append(FallStep(name=name, start=at, change=spent, terms=tuple(str(term) for term in terms)))
             at += spent
     if broken.stalls_ms:
-        steps.append(Step(name="stalls", start=at, change=broken.stalls_ms))
-    steps.append(Step(name="iteration", start=0.0, change=broken.iteration_ms, whole=True, terms=("*",)))
+        steps.append(FallStep(name="stalls", start=at, change=broken.stalls_ms))
+    steps.append(FallStep(name="iteration", start=0.0, change=broken.iteration_ms, whole=True, terms=("*",)))
     return Waterfall(
         title="What an iteration consists of, along its critical path",
         unit="ms",
@@ -90,18 +90,18 @@ def _consists_of(shown: ShownRun, number: int) -> Waterfall:
 
 def _changes(found: Difference, first: str, second: str, number: int) -> Waterfall:
     changed = [change for change in found.changes if abs(change.change_ms) >= 1e-6]
-    steps = [Step(name=first, start=0.0, change=found.first.iteration_ms, whole=True)]
+    steps = [FallStep(name=first, start=0.0, change=found.first.iteration_ms, whole=True)]
     at = found.first.iteration_ms
     for change in changed[:_MOST_CHANGES]:
         named = () if change.term is None else (str(change.term),)
-        steps.append(Step(name=str(change), start=at, change=change.change_ms, terms=named))
+        steps.append(FallStep(name=str(change), start=at, change=change.change_ms, terms=named))
         at += change.change_ms
     rest = changed[_MOST_CHANGES:]
     if rest:
         total = sum(change.change_ms for change in rest)
         terms = tuple(str(change.term) for change in rest if change.term is not None)
-        steps.append(Step(name=f"{len(rest)} others", start=at, change=total, terms=terms))
-    steps.append(Step(name=second, start=0.0, change=found.second.iteration_ms, whole=True))
+        steps.append(FallStep(name=f"{len(rest)} others", start=at, change=total, terms=terms))
+    steps.append(FallStep(name=second, start=0.0, change=found.second.iteration_ms, whole=True))
     return Waterfall(
         title=f"From {first} to {second}: where the iteration times differ",
         unit="ms",
