@@ -35,6 +35,17 @@ class Held:
         )
 
 
+def held_by(stage: StageWork, *, gradient_bytes: float, element_bytes: int) -> Held:
+    """What a device of a stage holds, by bytes of a gradient and of a parameter."""
+    dense, experts = stage.parameters - stage.expert_parameters, stage.expert_parameters
+    return Held(
+        gradients=dense * gradient_bytes,
+        parameters=dense * element_bytes,
+        expert_gradients=experts * gradient_bytes,
+        expert_parameters=experts * element_bytes,
+    )
+
+
 NOTHING_HELD = Held(gradients=0.0, parameters=0.0)
 
 
