@@ -108,7 +108,7 @@ def test_both_lock_files_pin_the_same_versions():
     assert runtime == {name: everything[name] for name in runtime}
 
 
-RUNTIMES = ("torch", "megatron")  # extras whose packages are pinned apart
+RUNTIMES = ("torch", "megatron", "ray", "optuna")  # extras whose packages are pinned apart
 LOCK = (ROOT / "tools" / "lock.sh").read_text(encoding="utf-8")
 
 

@@ -116,6 +116,11 @@ def _numba() -> Any:
     return numba
 
 
+def load() -> None:
+    """Import numba now, since it will be used; what is done before then is quicker, too."""
+    _numba()
+
+
 def _with_compiled_callees(function: Callable[P, R]) -> FunctionType:
     """A copy of the function in which the kernels that it calls by name are compiled ones.
 

@@ -116,7 +116,7 @@ def test_an_imported_launch_takes_a_profile_by_name(tmp_path):
 
     flags = "--num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 --vocab-size 50304 "
     flags += "--micro-batch-size 1 --pipeline-model-parallel-size 2 --max-position-embeddings 1024"
-    command = ["--flags", flags, "--devices", "h100,l4", "-o", str(tmp_path / "spec.yaml")]
+    command = ["megatron", "--flags", flags, "--devices", "h100,l4", "-o", str(tmp_path / "spec.yaml")]
     done = CliRunner().invoke(app, [*command, "--profile", "megatron-aws"], catch_exceptions=False)
     assert done.exit_code == 0
     assert load(tmp_path / "spec.yaml").hardware.profile == str(shipped_profile("megatron-aws"))

@@ -142,3 +142,22 @@ def test_megatron_without_a_model_has_the_pipeline_alone():
     assert "--num-virtual-stages-per-pipeline-rank 2\n" in text
     assert "--hidden-size" not in text
     assert any("the spec names no model" in note for note in exported.notes)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "what"),
+    [("chimera", "2 copies of the model"), ("{name: seq1f1b, slices: 3}", "3 slices per microbatch")],
+)
+@pytest.mark.parametrize("exporter", ["torch", "megatron"])
+def test_a_stage_on_two_ranks_and_slices_are_no_words_of_other_runtimes(exporter, schedule, what):
+    spec = loads(STATED.format(microbatches=4, schedule=schedule, devices="h100, h100"))
+    with pytest.raises(UsageError) as caught:
+        EXPORTERS.get(exporter)().export(launchable(spec, "spec"))
+    if exporter == "torch":
+        assert str(caught.value).startswith(f"the program has {what}, but PyTorch's schedules have one of each stage")
+
+
+def test_two_copies_and_slices_go_into_hops_s_own_text_form():
+    for schedule in ("chimera", "seq1f1b"):
+        plan = launchable(loads(STATED.format(microbatches=4, schedule=schedule, devices="h100, h100")), "spec")
+        assert Program.parse(EXPORTERS.get("program")().export(plan).files["program.txt"]) == plan.program

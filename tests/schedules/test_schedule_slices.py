@@ -19,6 +19,7 @@ from hops.timing.longest_path import evaluate
 from hops.timing.stage_costs import StageCosts
 from hops.trace.files import read_events, write_events
 from hops.trace.order import program_from_trace
+from hops.viz.headline import what_ran
 
 PROGRAM = """microbatches 2, rank of stage 0 1, slices 2
 0F0.0 0F0.1 0F1.0 0B0.1 0F1.1 0B0.0 0B1.1 0B1.0
@@ -140,6 +141,10 @@ def test_the_model_says_how_much_dearer_later_slices_are():
     assert long.costs.attention_share == pytest.approx(scores / total)
 
 
+def test_a_picture_says_how_many_microbatches_its_slices_are():
+    assert what_ran(simulate(loads(SPEC)).trace.meta) == "seq1f1b, 4 ranks, 8 microbatches in 32 slices, simulated"
+
+
 def test_work_of_microbatches_goes_to_all_of_their_slices():
     setup = build(loads(SPEC, overrides=["pipeline.microbatch_work=[2, 1, 1, 1, 1, 1, 1, 1]"]))
     assert setup.costs.work(0, 32, 0)[:6].tolist() == [2, 2, 2, 2, 1, 1]
@@ -152,6 +157,6 @@ def test_a_search_over_slices_gives_the_best_that_is_known():
     costs = StageCosts.uniform(SCHEDULERS.get("seq1f1b")(slices=3).shape(4, 8))
     result = search_from_builtins(costs, iterations=100)
     assert (result.certificate.found_by, result.program) == (
-        "seq1f1b {slices: 3}",
+        "seq1f1b",
         SCHEDULERS.get("seq1f1b")(slices=3).build(costs),
     )

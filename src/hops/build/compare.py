@@ -43,7 +43,7 @@ class Variation:
 
 
 def compare(spec: Spec, schedules: Sequence[str]) -> Compared:
-    """Simulate a spec under several schedules, such as `1f1b` or `interleaved_1f1b:chunks=4`; see `compare_all`."""
+    """Simulate a spec under several schedules: `1f1b`, `interleaved_1f1b:chunks=4`, or ALL; see `compare_all`."""
     return compare_all(variations({"": spec}, schedules))
 
 
@@ -68,14 +68,13 @@ def variations(
 
     Args:
         specs: by name; of a single one the name is left out.
-        schedules: `NAME` or `NAME:PARAMETER=VALUE:...`; ALL alone stands for every schedule; () keeps each spec's own.
+        schedules: `NAME` or `NAME:PARAMETER=VALUE:...`; ALL alone stands for every one, () keeps each spec's own.
         vary: a key and its values.
 
     Raises UsageError for an unknown schedule, which is a slip of the pen and not one that cannot run here.
     """
-    if list(schedules) == [ALL]:
-        schedules = sorted(SCHEDULERS.names())
-    chosen = [(text, {"pipeline.schedule": parse_schedule(text)}) for text in schedules] or [("", {})]
+    names = sorted(SCHEDULERS.names()) if list(schedules) == [ALL] else schedules
+    chosen = [(text, {"pipeline.schedule": parse_schedule(text)}) for text in names] or [("", {})]
     places: list[tuple[str, dict[str, Any]]] = [("", {})]
     if vary is not None:
         key, values = vary

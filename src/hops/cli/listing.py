@@ -81,6 +81,28 @@ def models(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def profiles(*, as_json: JsonOption = False) -> None:
+    """Profiles that come with HOPS, for `hardware.profile`: their devices, and what they were learned from."""
+    from hops.cost.kernel_profile import KernelProfile, read_any_profile
+    from hops.cost.profile import shipped_profile, shipped_profiles
+
+    def row(name: str) -> Row:
+        found = read_any_profile(shipped_profile(name))
+        if isinstance(found, KernelProfile):
+            learned = "; ".join(f"{source}: {models}" for source, models in found.learned.items())
+        else:
+            learned = f"{found.scope.runs} measured runs"
+        return {"name": name, "devices": sorted(found.devices), "learned": learned}
+
+    columns: Columns = {
+        "profile": lambda each: each["name"],
+        "devices": lambda each: ", ".join(each["devices"][:3]) + (" ..." if len(each["devices"]) > 3 else ""),
+        "what": lambda each: each["learned"],
+    }
+    _print([row(name) for name in shipped_profiles()], columns, as_json=as_json)
+
+
+@app.command()
 def schedules(
     ranks: Annotated[int, typer.Option("--ranks", "-p", min=1, max=64, help="Ranks of the example.")] = 4,
     microbatches: Annotated[

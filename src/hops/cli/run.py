@@ -142,7 +142,7 @@ def write_page(simulated: "SimulatedRun", title: str, path: Path) -> list[str]:
     from hops.viz.html.run import ShownRun
 
     name = simulated.trace.meta.schedule
-    shown = ShownRun.of(name, simulated.trace, simulated.facts, tuple(simulated.setup.warnings))
+    shown = ShownRun.of(name, simulated.trace, simulated.facts, tuple(simulated.setup.warnings), simulated.plan.faults)
     write_report(report_of_runs(title, [shown]), path)
     return [str(path)]
 

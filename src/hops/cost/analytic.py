@@ -143,24 +143,30 @@ class AnalyticCosts(CostModel):
         return stage % (self.num_stages // self.copies) == 0
 
     def _stage_seconds(self, stage: int) -> dict[Op, float]:
-        work, rates = self.works[stage], self.rates[stage]
-        forward, whole = sum(self.terms(stage, Op.F).values()), sum(self.terms(stage, Op.B).values())
-        if self._is_first(stage) and not self.first_stage_splits:
-            return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
-        plain = without_exchange(work)
-        computed = sum(backward_terms(plain, rates).values()) if plain is not work else whole
-        again = 0.0
-        if plain.recompute.kernels:
-            again = computed - sum(backward_terms(without_recompute(plain), rates).values())
-        split = self.split_overhead * (computed - again)
-        kept = split * _input_share(plain, rates)
-        inputs, weights = kept + self.split_overhead * again, split - kept
-        return {
-            Op.F: forward,
-            Op.B: (inputs + weights) / self.split_overhead + (whole - computed),
-            Op.I: inputs + _exposed((work.recompute, work.input_backward), rates),
-            Op.W: weights + _exposed((work.weight_backward,), rates),
-        }
+        splits = self.first_stage_splits or not self._is_first(stage)
+        return _seconds_by_op(self.works[stage], self.rates[stage], self.split_overhead, splits)
+
+
+@lru_cache(maxsize=512)  # many runs differ in what is around their stages
+def _seconds_by_op(work: StageWork, rates: DeviceRates, split_overhead: float, splits: bool) -> dict[Op, float]:
+    """Seconds of each op of a stage; `splits`: whether I is work of its own. The result is shared: do not change it."""
+    forward, whole = sum(forward_terms(work, rates).values()), sum(backward_terms(work, rates).values())
+    if not splits:
+        return {Op.F: forward, Op.B: whole, Op.I: 0.0, Op.W: whole}
+    plain = without_exchange(work)
+    computed = sum(backward_terms(plain, rates).values()) if plain is not work else whole
+    again = 0.0
+    if plain.recompute.kernels:
+        again = computed - sum(backward_terms(without_recompute(plain), rates).values())
+    split = split_overhead * (computed - again)
+    kept = split * _input_share(plain, rates)
+    inputs, weights = kept + split_overhead * again, split - kept
+    return {
+        Op.F: forward,
+        Op.B: (inputs + weights) / split_overhead + (whole - computed),
+        Op.I: inputs + _exposed((work.recompute, work.input_backward), rates),
+        Op.W: weights + _exposed((work.weight_backward,), rates),
+    }
 
 
 def without_exchange(work: StageWork) -> StageWork:

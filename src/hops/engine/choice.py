@@ -24,6 +24,12 @@ def is_compiled_worth_it(program: Program, settings: RunSettings) -> bool:
     return _simulated[0] >= WORTH_LOADING and available()
 
 
+def will_load(program: Program, settings: RunSettings) -> bool:
+    """Whether a program alone is worth the compiled engine, whatever was simulated before."""
+    large = settings.iterations * program.num_actions >= WORTH_LOADING
+    return (settings.engine is Engine.COMPILED or (settings.engine is Engine.AUTO and large)) and available()
+
+
 def check_policy(settings: RunSettings) -> None:
     """Raises UsageError if the compiled engine is asked for to run a policy."""
     if settings.engine is Engine.COMPILED:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import NamedTuple
 
+from hops.compiled import load
 from hops.cost.base import CostModel
 from hops.cost.paired import paired
-from hops.engine.choice import check_policy, is_compiled_worth_it
+from hops.engine.choice import check_policy, is_compiled_worth_it, will_load
 from hops.engine.compiled_run import run_compiled
 from hops.engine.rank_order import FixedOrder, PolicyOrder
 from hops.engine.reference import ReferenceRun
@@ -89,7 +90,9 @@ class EngineProgram(NamedTuple):
         return cls(program, program, replace(settings, p2p=P2P.BLOCKING_FUSED))
 
     def lowered(self) -> Lowered:
-        """What runs, checked."""
+        """What runs, checked; by compiled code if a compiled engine is to run it."""
+        if will_load(self.program, self.settings):
+            load()
         make = lower if self.couples is self.program else lower_complete
         return _LOWERED.of((self.couples,), lambda: make(self.couples), keep=lambda _: _is_shared(self.program))
 

@@ -13,12 +13,12 @@ from io import StringIO
 from pathlib import Path
 
 from hops.decode.decode import read_text
-from hops.errors import ProgramError
+from hops.errors import ProgramError, UsageError
 from hops.program.action import Action, Op, Pair
 from hops.program.posting_check import check_postings, compute_only, last_backward
 from hops.program.program import LONGEST_ACTION, Program
 from hops.program.shape import Shape
-from hops.program.streams import Entry, Exchange, Posting, with_postings
+from hops.program.streams import Entry, Posting, PostingKind, with_postings
 
 _PAIR = re.compile(r"\(([^;()]{3,16});([^;()]{3,16})\)OVERLAP_F_B")
 _POSTING = re.compile(r"(\d{1,9})(SEND_F|RECV_F|SEND_B|RECV_B)(\d{1,9})")
@@ -26,8 +26,19 @@ _UPKEEP = re.compile(r"\d{1,9}(UNSHARD|RESHARD|REDUCE_GRAD)")
 EXPECTED = "expected such as 2F0, (0F8;3B7)OVERLAP_F_B, 2SEND_F0, 2REDUCE_GRAD, or nothing"
 
 
+def check_can_be_told(shape: Shape) -> None:
+    """Raise UsageError for what PyTorch's runtime has no words for: a stage on two ranks, slices of a microbatch."""
+    for what, number in (("copies of the model", shape.copies), ("slices per microbatch", shape.slices)):
+        if number > 1:
+            raise UsageError(
+                f"the program has {number} {what}, but PyTorch's schedules have one of each stage and whole "
+                "microbatches; choose another schedule (`hops list schedules`)"
+            )
+
+
 def compute_csv(program: Program) -> str:
-    """The compute-only form: PyTorch adds communication when it loads it."""
+    """The compute-only form: PyTorch adds communication when it loads it. Raises as `check_can_be_told`."""
+    check_can_be_told(program.shape)
     return _rows([map(_cell, program.rank(rank)) for rank in range(program.num_ranks)])
 
 
@@ -36,14 +47,16 @@ def communicating_csv(program: Program) -> str:
 
     Weights of FSDP stages are gathered before a stage's first action and stay; gradients are reduced after its last
     backward. Neither does anything for stages without FSDP or data parallelism, but the second scales gradients.
+    Raises as `check_can_be_told`.
     """
+    check_can_be_told(program.shape)
     return _rows([_with_upkeep(stream) for stream in with_postings(program)])
 
 
 def _with_upkeep(stream: Sequence[Entry]) -> Iterable[str]:
     last, gathered, through = last_backward(stream), set[int](), list[int]()
     for place, entry in enumerate(stream):
-        if not (isinstance(entry, Posting) and entry.exchange.is_send):  # what others wait for goes first
+        if not (isinstance(entry, Posting) and entry.kind.is_send):  # what others wait for goes first
             yield from (f"{stage}REDUCE_GRAD" for stage in through)
             through = []
         if not isinstance(entry, Posting):
@@ -106,7 +119,7 @@ def _entry(cell: str, where: str) -> Entry | None:
     if _UPKEEP.fullmatch(cell):
         return None
     if match := _POSTING.fullmatch(cell):
-        return Posting(int(match[1]), Exchange(match[2]), int(match[3]))
+        return Posting(int(match[1]), PostingKind(match[2]), int(match[3]))
     try:
         if match := _PAIR.fullmatch(cell):
             return Pair(Action.parse(match[1]), Action.parse(match[2]))

@@ -75,7 +75,7 @@ def names_of(jobs: Sequence[TimedJob]) -> list[Parameter]:
 
 def family(device: str) -> str:
     """Devices of one chip share their factors: `a100-sxm-80` and `a100-pcie-40` are a100; an H200 is an H100."""
-    first = device.split("-")[0]
+    first = device.split("-", maxsplit=1)[0]
     return CHIPS[first] if first in CHIPS else first  # noqa: SIM401
 
 

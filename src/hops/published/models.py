@@ -14,7 +14,7 @@ from hops.published.row import PublishedRow, RowShape
 GPT2_VOCAB = 50257  # byte pairs of GPT-2, which benchmarks of GPT's shape take
 BERT_VOCAB = 30522  # word pieces of BERT
 PADDING = 128  # Megatron-LM pads a vocabulary to multiples of this, times tensor parallelism's size
-OTHER_KINDS = ("mimo", "multimodal", "mamba", "hybrid", "nemotronh", "flextron", "t5", "retro", "vision")
+OTHER_KINDS = ("distill", "mimo", "multimodal", "mamba", "hybrid", "nemotronh", "flextron", "t5", "retro", "vision")
 """Words in the names of models that are not made of attention and MLPs or experts alone."""
 _PIECE = re.compile(r"\[([01])\]\*(\d+)")
 

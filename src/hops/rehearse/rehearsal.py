@@ -22,7 +22,7 @@ from hops.importers.own_tracing import OwnTracing
 from hops.metrics.iterations import Iterations
 from hops.program.action import Action, Op
 from hops.program.program import Program
-from hops.program.pytorch_csv import communicating_csv
+from hops.program.pytorch_csv import check_can_be_told, communicating_csv
 from hops.rehearse.job import RENDEZVOUS, SEND_LINKS, Job, RankIteration, load_attempts
 from hops.rehearse.launch import actions_of, check_torch, free_port, run_ranks
 from hops.spec.spec import Spec
@@ -34,7 +34,7 @@ PROVES = (
     "proves: the order, that every wait is where the simulator has it, and that nothing else blocks",
     "does not prove: how long actions and messages take; each was told its simulated time",
 )
-_STARTING_S = 60.0
+_STARTING_S = 120.0  # torch takes its time to load, on a busy machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def rehearse(
     Args:
         spec: its schedule has a program; its messages are `overlapped` or `posted`.
         effort: how many iterations.
-        limit_s: after which everything is ended, with RehearsalError; default: what the iterations take and a minute.
+        limit_s: after which everything is ended, with RehearsalError; default: what iterations take and two minutes.
         port: where the processes meet; default: a free one.
         folder: where traces and logs stay; default: nowhere.
 
@@ -215,6 +215,7 @@ def _program(setup: Setup) -> Program:
             f"the schedule {spec.pipeline.schedule.name} decides during the run and has no program that PyTorch could "
             "run; choose one that has (`hops list schedules`)"
         )
+    check_can_be_told(program.shape)
     return program
 
 

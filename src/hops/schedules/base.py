@@ -84,6 +84,9 @@ class StaticScheduler(Scheduler):
 SCHEDULERS: Registry[Scheduler] = Registry(family="schedule", group="hops.schedules")
 
 
+OF_PLACEMENT = ("chunks", "slices")  # parameters that a placement decides
+
+
 def variants(name: str, placement: Shape) -> Iterator[tuple[str, Scheduler]]:
     """A schedule, in every form that has this placement, and what to call it: by its name and what it states."""
     family = SCHEDULERS.get(name)
@@ -94,7 +97,7 @@ def variants(name: str, placement: Shape) -> Iterator[tuple[str, Scheduler]]:
         except UsageError:
             continue
         if shape == placement:
-            stated = ", ".join(f"{key}: {value}" for key, value in parameters.items() if key != "chunks")
+            stated = ", ".join(f"{key}: {value}" for key, value in parameters.items() if key not in OF_PLACEMENT)
             yield f"{name} {{{stated}}}" if stated else name, scheduler
 
 

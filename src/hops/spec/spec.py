@@ -104,6 +104,10 @@ class OutputSection(Section):
     )
 
 
+_FEW_POSITIONS = 1024  # of larger pipelines nothing is remembered
+_POSITIONS: Recent[tuple[tuple[str, ...], ...]] = Recent(64)
+
+
 class Spec(Section):
     """A whole run, as `hops run` takes it."""
 
@@ -126,6 +130,10 @@ class Spec(Section):
 
     def positions(self) -> tuple[tuple[str, ...], ...]:
         """The listed devices of every pipeline position, in the mesh's order."""
+        about = (self.hardware, self.parallel, self.optimizer)  # all that is asked here
+        return _POSITIONS.of(about, self._positions, keep=lambda found: len(found) <= _FEW_POSITIONS)
+
+    def _positions(self) -> tuple[tuple[str, ...], ...]:
         listed, mesh = self.hardware.ranks(), self.mesh()
         if len(listed) != mesh.num_ranks:  # the other copies are elsewhere
             mesh = replace(mesh, data=1, expert=1, expert_tensor=1)

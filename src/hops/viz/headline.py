@@ -49,7 +49,8 @@ def what_ran(meta: TraceMeta) -> str:
     """`1f1b, 4 ranks, 8 microbatches, simulated`."""
     stages = f", {meta.num_stages} stages" if meta.num_stages != meta.num_ranks else ""
     ranks = count(meta.num_ranks, "rank")
-    microbatches = count(meta.num_microbatches, "microbatch", "es")
+    microbatches = count(meta.shape.whole_microbatches, "microbatch", "es")
+    microbatches += f" in {meta.num_microbatches} slices" if meta.slices > 1 else ""
     return f"{meta.schedule or 'unknown schedule'}, {ranks}{stages}, {microbatches}, {meta.source}"
 
 

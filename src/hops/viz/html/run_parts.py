@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hops.faults.plan import FOREVER
 from hops.metrics.critical_path import Piece
 from hops.metrics.difference import Difference, break_down, difference
 from hops.metrics.summary import RankSummary, Summary
@@ -27,6 +28,8 @@ def parts_of_run(shown: ShownRun, number: int) -> list[Part]:
     """What one run's tab shows."""
     summary = shown.summary
     parts: list[Part] = [_bubble(summary, number), _consists_of(shown, number), _ranks(shown, number)]
+    if shown.faults:
+        parts.append(_faults(shown))
     parts.append(_stages(summary))
     if summary.links:
         parts.append(_links(summary))
@@ -161,6 +164,32 @@ def _peak(rank: RankSummary) -> tuple[float | None, float | None]:
         return None, None
     capacity = rank.memory.capacity_bytes
     return rank.memory.peak_bytes / _GIB, None if capacity is None else capacity / _GIB
+
+
+def _faults(shown: ShownRun) -> Table:
+    """Times as the page counts them, from the first iteration that is shown."""
+    origin = int(shown.measured.start_ns[0])
+    return Table(
+        title="Faults",
+        columns=(
+            Column(name="kind"),
+            Column(name="of"),
+            Column(name="from", unit="ms", digits=1),
+            Column(name="to", unit="ms", digits=1),
+            Column(name="factor"),
+        ),
+        rows=tuple(
+            (
+                fault.kind.value,
+                fault.target,
+                (fault.start_ns - origin) / 1e6,
+                None if fault.end_ns >= FOREVER else (fault.end_ns - origin) / 1e6,
+                fault.factor if fault.factor != 1 else None,
+            )
+            for fault in shown.faults
+        ),
+        note="slow: everything takes so many times longer; link-slow: this part of the bandwidth is left.",
+    )
 
 
 def _stages(summary: Summary) -> Table:
