@@ -11,7 +11,7 @@ from hops.build.setup import Setup
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.base import CostModel, WrappedCosts
 from hops.cost.data_parallel import at_end, held_by, seconds
-from hops.cost.exchange import Exchange
+from hops.cost.exchange import DeviceGroups
 from hops.cost.roofline import DeviceRates
 from hops.hardware.span import Span
 from hops.model.kernels import Collective, collectives
@@ -142,7 +142,7 @@ def _without(costs: AnalyticCosts, axis: Axis) -> tuple[DeviceRates, ...]:
     for rates in costs.rates:
         if id(rates) not in alike:
             spans = tuple(each for each in rates.exchange.spans if each[0] is not axis)
-            exchange = Exchange(spans=spans, overlap_slowdown=rates.exchange.overlap_slowdown)
+            exchange = DeviceGroups(spans=spans, overlap_slowdown=rates.exchange.overlap_slowdown)
             alike[id(rates)] = replace(rates, exchange=exchange)
     return tuple(alike[id(rates)] for rates in costs.rates)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hops.build.cluster import build_cluster, interconnect, load_catalog
 from hops.build.groups import exchanges, standing_devices
-from hops.cost.exchange import Exchange
+from hops.cost.exchange import DeviceGroups
 from hops.cost.fitted import catalog_rates, fitted_rates
 from hops.cost.kernel_profile import KernelProfile, kernel_rates, read_any_profile
 from hops.cost.profile import HardwareProfile
@@ -49,7 +49,7 @@ class Figures:
     spec: Spec
     cluster: Cluster
     devices: tuple[Device, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[DeviceGroups, ...]
     profile: HardwareProfile | None
     kernels: KernelProfile | None
     host_kinds: Mapping[str, str]
@@ -87,7 +87,9 @@ def resolve(spec: Spec) -> Figures:
     return known if work is None else replace(known, rates=_with_exchanges(rates_of(known, known.devices), known))
 
 
-def _as_fitted(found: tuple[Exchange, ...], profile: HardwareProfile | KernelProfile | None) -> tuple[Exchange, ...]:
+def _as_fitted(
+    found: tuple[DeviceGroups, ...], profile: HardwareProfile | KernelProfile | None
+) -> tuple[DeviceGroups, ...]:
     """The exchanges with the factors of a kernel profile; those alike share one object."""
     if not isinstance(profile, KernelProfile) or not profile.collectives:
         return found

@@ -130,8 +130,9 @@ def _failing_groups(failure: FailureSection, parallel: ParallelSection, devices:
     ranks = parallel.pipeline_ranks(devices)
     if devices != ranks and (failure.enabled or failure.models):
         what = (
-            f"got faults of {devices} devices that are {ranks} pipeline ranks, expected one device per rank: what breaks "
-            "in one of a group is not modelled; list the devices of one pipeline, and copies as optimizer.data_parallel"
+            f"got faults of {devices} devices that are {ranks} pipeline ranks, expected one device per rank: what "
+            "breaks in one of a group is not modelled; list the devices of one pipeline, and copies as "
+            "optimizer.data_parallel"
         )
         yield Complaint(path=("failure",), what=what)
 
