@@ -68,13 +68,14 @@ def variations(
 
     Args:
         specs: by name; of a single one the name is left out.
-        schedules: `NAME` or `NAME:PARAMETER=VALUE:...`; ALL alone stands for every one, () keeps each spec's own.
+        schedules: `NAME` or `NAME:PARAMETER=VALUE:...`; ALL alone stands for every schedule; () keeps each spec's own.
         vary: a key and its values.
 
     Raises UsageError for an unknown schedule, which is a slip of the pen and not one that cannot run here.
     """
-    names = sorted(SCHEDULERS.names()) if list(schedules) == [ALL] else schedules
-    chosen = [(text, {"pipeline.schedule": parse_schedule(text)}) for text in names] or [("", {})]
+    if list(schedules) == [ALL]:
+        schedules = sorted(SCHEDULERS.names())
+    chosen = [(text, {"pipeline.schedule": parse_schedule(text)}) for text in schedules] or [("", {})]
     places: list[tuple[str, dict[str, Any]]] = [("", {})]
     if vary is not None:
         key, values = vary

@@ -36,7 +36,7 @@ def compare(
             "--schedules",
             "-s",
             metavar="A,B:X=1,C",
-            help="Schedules, with parameters such as interleaved_1f1b:chunks=4, or all; default: "
+            help="Schedules, or all; with parameters such as interleaved_1f1b:chunks=4; default: "
             f"{USUAL}, or of several specs each its own.",
         ),
     ] = None,
@@ -87,8 +87,8 @@ def compare(
     if as_json:
         show_json({"runs": {name: each.to_dict() for name, each in summaries.items()}, "refused": found.refused})
     elif not quiet:
-        refusals = (f"{name} cannot run: {why.removeprefix(name + ': ')}" for name, why in found.refused.items())
-        show(render_comparison(summaries), *refusals)
+        refused = (f"{name} cannot run: {why.removeprefix(name + ': ')}" for name, why in found.refused.items())
+        show(render_comparison(summaries), *refused)
         if picture is not None:
             show(f"wrote {picture}")
 
