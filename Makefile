@@ -18,7 +18,7 @@ demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summa
 	@echo "Also there: timeline.png, dashboard.png, and trace.json for ui.perfetto.dev."
 
 test: .venv/ready-to-develop  ## run the tests
-	@$(BIN)/python -m pytest -q -n auto
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 runtimes: .venv/ready-for-runtimes  ## install PyTorch for CPUs and megatron-core, which some tests need
 

@@ -1,10 +1,12 @@
 """Every example is a spec that loads, runs, and shows what its comment says."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 import hops
+from hops.build.exchanged import exposed_by_axis
 from hops.decode.document import parse
 from hops.importers.megatron.launch import launch_from_flags
 from hops.importers.megatron.spec import spec_text
@@ -100,3 +102,26 @@ def test_the_megatron_launch_becomes_a_run():
     assert spec.pipeline.microbatches == 128 // 4
     assert spec.pipeline.partition == (6, 6, 6, 6)
     assert spec.pipeline.model.vocab == 50304
+
+
+def simulated_at_once(name):
+    """The run, after one in which kernels were compiled, and its computing time: tests share their machine."""
+    hops.simulate(hops.load(EXAMPLES / name, ["simulation.iterations=1"]))
+    started = process_time()
+    run = hops.simulate(hops.load(EXAMPLES / name))
+    return run, process_time() - started
+
+
+def test_sixteen_thousand_devices_are_simulated_in_seconds_and_near_what_was_published():
+    """Llama 3 405B: 41 % of the peak (arXiv 2407.21783, table 4)."""
+    run, seconds = simulated_at_once("llama3-405b-16k.yaml")
+    assert seconds < 5
+    assert run.setup.spec.mesh().num_ranks == 16_384
+    assert hops.summarize(run).mfu == pytest.approx(0.41, abs=0.02)
+
+
+def test_experts_over_64_devices_are_simulated_in_seconds():
+    run, seconds = simulated_at_once("deepseek-v3.yaml")
+    assert seconds < 5
+    shares = exposed_by_axis(run.setup)
+    assert shares["expert"] > 10 * shares["data"]  # what DeepSeek hides, and this model counts once per expert

@@ -92,7 +92,19 @@ def test_no_file_names_a_place_on_somebodys_machine():
     assert not found, "\n".join(found)
 
 
+def test_the_page_of_formats_names_those_that_are_written():
+    written = set()
+    for path in (ROOT / "src/hops").rglob("*.py"):
+        written |= set(
+            re.findall(r'^FORMAT\b[^=]*= "(hops-[a-z]+/\d+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        )
+    page = (ROOT / "docs/reference/formats.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(hops-[a-z]+/\d+)`", page, re.MULTILINE)) == written
+
+
 def test_version_is_one():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {hops.__version__}\n" in citation
     assert PROJECT["project"]["version"] == hops.__version__
 
 

@@ -59,7 +59,7 @@ def test_a_spec_is_looked_up_once():
     """The profile is read, and the cluster built, once for all of costs, network and faults."""
     spec = loads(MODEL)
     with (
-        patch.object(figures, "read_profile", side_effect=figures.read_profile) as profile,
+        patch.object(figures, "read_any_profile", side_effect=figures.read_any_profile) as profile,
         patch.object(figures, "build_cluster", side_effect=figures.build_cluster) as cluster,
     ):
         build(spec)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hops.axes import Axis
+from hops.build.exchanged import exposed_by_axis, exposed_text, job_lines
 from hops.build.run import simulate, summarize
 from hops.build.setup import build
 from hops.model.kernels import Collective
@@ -227,3 +228,31 @@ def test_experts_are_reduced_over_their_own_copies():
     assert exchange.span(Axis.DATA).members == 4
     assert exchange.span(Axis.EXPERT_TENSOR).members == 1
     assert 0 < costs.works[0].expert_parameters < costs.works[0].parameters
+
+
+def test_a_job_is_told_by_its_mesh_its_groups_and_its_collectives():
+    lines = job_lines(build(loads(JOB)))
+    assert lines[0] == "mesh: 32 devices = tensor 4 x context 2 x data 2 x pipeline 2, order tp-cp-ep-dp-pp"
+    assert lines[1] == "tensor: 4 in one domain: ranks 0, 1, 2, 3 and likewise"
+    assert lines[2] == "context: 2 in one domain: ranks 0, 4 and likewise"
+    assert lines[3] == "data x context: 4 over 2 domains, up to 2 in each"
+    assert lines[4] == "stage 1 exchanges, per microbatch (F, I, W; R: computed again) and per iteration:"
+    assert any(line.startswith("  F    tensor: all_gather of ") for line in lines)
+    assert any(line.startswith("  end  data: all_reduce of ") for line in lines)
+    assert not any("  W " in line for line in lines)
+    assert lines[-1].startswith("exposed per rank and iteration: ")
+    assert job_lines(build(loads(PLAIN.replace("SCHEDULE", "1f1b")))) == ()
+
+
+def test_exposed_collectives_are_what_an_iteration_would_be_without_them():
+    """On one rank nothing fills gaps: with free collectives of an axis it is shorter by just what is said of it."""
+    text = COPIES.replace("microbatches: 1", "microbatches: 4") + "parallel: {tensor: 4, sequence: true, data: 2}"
+    setup = build(loads(text))
+    shares = exposed_by_axis(setup)
+    assert set(shares) == {"tensor", "data"}
+    whole = summarize(simulate(loads(text))).iteration_time.mean_ms / 1e3
+    computing = sum(4 * sum(work_s for name, work_s in setup.costs.terms(0, op).items()) for op in (Op.F, Op.B))
+    step = setup.costs.step(0, 0)
+    assert whole == pytest.approx(computing + shares["data"] + step.optimizer_s[0], rel=1e-6)
+    assert 0 < shares["tensor"] < computing
+    assert exposed_text({"a": 1.0, "b": 2.0}) == "b 2 s, a 1 s"

@@ -62,6 +62,13 @@ COMPUTE = [
 
 # Width of the memory interface in bits, data rate of one pin in Gbit/s.
 MEMORY = [
+    ("gh200", 6144, 5.2),
+    ("mi250x", 8192, 3.2),
+    ("mi325x", 8192, 6.0),
+    ("mi355x", 8192, 8.0),
+    ("rtx-5090", 512, 28.0),
+    ("trainium2", 4096, 5.6),
+    ("gaudi3", 8192, 3.6),
     ("h100-sxm", 5120, 2 * 2.619),
     ("h100-pcie", 5120, 2 * 1.593),
     ("h200-sxm", 6144, 6.25),
@@ -87,7 +94,21 @@ MEMORY = [
     ("v100-sxm-16", 4096, 2 * 0.877),
 ]
 
-UNLISTED = {"b300-sxm", "gb200", "gb300", "h20-sxm", "h800-sxm", "v100-sxm-16"}  # nobody lists a price per GPU
+UNLISTED = {
+    "gh200",
+    "mi250x",
+    "mi325x",
+    "mi355x",
+    "rtx-5090",
+    "trainium2",
+    "gaudi3",
+    "b300-sxm",
+    "gb200",
+    "gb300",
+    "h20-sxm",
+    "h800-sxm",
+    "v100-sxm-16",
+}  # nobody lists a price per GPU
 
 # The rates that vendors print with sparsity, TFLOP/s: what must not be in the catalog.
 SPARSE_BF16 = {

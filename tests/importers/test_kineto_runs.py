@@ -52,7 +52,7 @@ def forget_rank(rank, profile):
 @pytest.mark.parametrize("run", SCHEDULES)
 def test_a_recorded_run_has_the_order_of_its_schedule_on_clocks_that_agree(run):
     found = read_trace(RUNS / run)
-    assert detect(found.trace).names == (SCHEDULES[run],)
+    assert SCHEDULES[run] in detect(found.trace).names
     assert detect(found.trace).others == ()
     assert (found.dropped, found.notes) == ({}, ())
     assert set(found.trace.meta.hosts) == {"host0"}

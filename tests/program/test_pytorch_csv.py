@@ -10,7 +10,7 @@ from hops.program.program import Program
 from hops.program.pytorch_csv import communicating_csv, compute_csv, load_csv, parse_csv
 from hops.program.reading import load_program
 from hops.program.shape import Shape
-from hops.program.streams import Exchange, Posting, with_postings
+from hops.program.streams import Posting, PostingKind, with_postings
 from hops.schedules.base import SCHEDULERS, StaticScheduler
 from hops.timing.stage_costs import StageCosts
 
@@ -58,8 +58,8 @@ def test_postings_suit_the_program_and_receives_are_an_action_ahead(name, parame
     for stream in streams:
         actions = [entry for entry in stream if not isinstance(entry, Posting)]
         for entry in stream:
-            if isinstance(entry, Posting) and not entry.exchange.is_send:
-                ops = (Op.F,) if entry.exchange is Exchange.RECV_F else (Op.B, Op.I)
+            if isinstance(entry, Posting) and not entry.kind.is_send:
+                ops = (Op.F,) if entry.kind is PostingKind.RECV_F else (Op.B, Op.I)
                 taken = min(
                     place
                     for place, each in enumerate(actions)
@@ -110,7 +110,7 @@ def test_one_queue_for_both_directions_can_wait_for_ever():
 
 
 def as_entry(cell):
-    for exchange in Exchange:
+    for exchange in PostingKind:
         if exchange.value in cell:
             stage, microbatch = cell.split(exchange.value)
             return Posting(int(stage), exchange, int(microbatch))

@@ -7,6 +7,7 @@ import pytest
 from hops.errors import UsageError
 from hops.published.job import PublishedJob, precision_of, recompute_of
 from hops.published.models import bare, dense_layers, named_model
+from hops.published.profiles import chosen, knows
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, UnreadRow, read_rows
 from hops.published.units import measured_seconds
@@ -171,3 +172,21 @@ def test_what_is_no_json_lines_is_an_error(tmp_path):
     path.write_text("")
     with pytest.raises(UsageError, match="is empty, expected published rows"):
         read_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "note", "profile"),
+    [
+        ("vtrain-single", "", "published-megatron-deepspeed"),
+        ("megatron-bridge", "release 26.04.01; LLAMA3", "published-megatron-bridge-26.02"),
+        ("megatron-bridge", "release 25.11; LLAMA3", "published-megatron-bridge-2025"),
+        ("megatron-bridge", "", "published-megatron-bridge"),
+        ("megatron-golden", "", "published-megatron"),
+        ("somebody-else", "", "published"),
+    ],
+)
+def test_a_row_is_predicted_with_the_profile_of_its_framework(source, note, profile):
+    job = PublishedJob.of(PublishedRow(**read({**ROW, "source": source, "note": note})))
+    assert chosen(None)(job) == profile
+    assert knows(profile, "a100-sxm-80")
+    assert chosen("none")(job) is None

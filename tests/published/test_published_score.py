@@ -7,7 +7,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hops.cli.main import app
-from hops.errors import UsageError
+from hops.errors import CatalogError, UsageError
 from hops.published.predict import validate_published
 from hops.published.row import PublishedRow
 from hops.published.score import PublishedValidation, RowResult, figures, pairs
@@ -140,3 +140,8 @@ def test_the_command_writes_json_and_a_picture(table, tmp_path):
 def test_the_command_says_what_is_missing():
     with pytest.raises(UsageError, match="published needs a file"):
         CliRunner().invoke(app, ["validate", "published"], catch_exceptions=False)
+
+
+def test_a_profile_that_is_not_there_is_an_error_at_once(table):
+    with pytest.raises(CatalogError, match="nosuch: cannot be read: there is no such file"):
+        validate_published(table, "nosuch")

@@ -6,7 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from needs_torch import needs_torch
+from needs_torch import needs_torch, shared_setup
 from rich.console import Console
 
 import hops
@@ -33,6 +33,7 @@ hardware:
   interconnect: {bandwidth: 100 Gbit/s, latency: 3 ms}
 optimizer: {enabled: false}
 """
+pytestmark = shared_setup
 TOO_BUSY = "the machine is too busy for a clean iteration: only the order was compared"
 
 
@@ -107,6 +108,8 @@ def test_a_slow_rank_is_found_from_the_trace_alone():
     text = text.replace("backward: 16 ms", "backward: [16 ms, 16 ms, 24 ms, 16 ms, 16 ms]")
     spec = hops.loads(re.sub(r"nodes: .*", "nodes: [{count: 5, devices: [l4]}]", text))
     found = rehearse(spec, effort=RehearsalEffort(iterations=2, attempts=4))
+    if found.late_actions:
+        pytest.skip(TOO_BUSY)
     (slow,) = find_stragglers(found.trace).stragglers
     assert slow.ranks == (2,)
     assert slow.factor == pytest.approx(1.5, rel=0.05)

@@ -2,7 +2,11 @@
 
 import pytest
 
+from hops.decode.document import parse
+from hops.errors import UsageError
+from hops.planner.planner import plan
 from hops.spec.load import loads
+from hops.spec.open import open_dict
 from hops.spec.text import dump
 
 TEXT = """
@@ -53,3 +57,8 @@ def test_experts_are_cut_as_all_else_unless_stated():
     assert loads(TEXT + "parallel: {tensor: 2, data: 4, expert: 4}").parallel.shards().expert_tensor == 2
     whole = loads(TEXT + "parallel: {tensor: 2, data: 4, expert: 4, expert_tensor: 1}")
     assert whole.mesh().expert_data == 2
+
+
+def test_plans_say_that_they_arrange_single_devices():
+    with pytest.raises(UsageError, match="hops plan: got axes in parallel, expected a pipeline of single devices"):
+        plan(open_dict({**parse(TEXT, name="spec").data, "parallel": {"tensor": 4}}))

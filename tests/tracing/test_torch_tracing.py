@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needs_torch import needs_torch
+from needs_torch import needs_torch, shared_setup
 
 import hops
 from hops.diagnose.detect import detect
@@ -21,6 +21,7 @@ from hops.program.lowering import check
 from hops.rehearse.launch import free_port
 from hops.trace.order import program_from_trace
 
+pytestmark = shared_setup
 HERE = Path(__file__).parent
 NAMES = ("gpipe", "1f1b", "looped_bfs", "interleaved", "interleaved_zb", "zbv", "dualpipe_v")
 RANKS, MICROBATCHES, ITERATIONS = 2, 4, 3
@@ -40,7 +41,7 @@ def runs(tmp_path_factory):
             for rank in range(RANKS)
         ]
         try:
-            codes = [process.wait(timeout=150) for process in ranks]
+            codes = [process.wait(timeout=300) for process in ranks]
         finally:
             for process in ranks:
                 process.kill()

@@ -7,7 +7,7 @@ from hops.build.figures import Figures
 from hops.build.reductions import grad_reduce, shard_parts, sharing_of, tied_reduction
 from hops.cost.analytic import AnalyticCosts, balanced_partition
 from hops.cost.base import CostModel
-from hops.cost.data_parallel import NOTHING_HELD, Held, with_microbatches
+from hops.cost.data_parallel import NOTHING_HELD, Held, held_by, with_microbatches
 from hops.cost.iteration_end import StepModel, optimizer_steps
 from hops.cost.jittered import Jittered
 from hops.cost.roofline import DeviceRates
@@ -17,7 +17,7 @@ from hops.cost.uneven import uneven
 from hops.distributions import Constant, Distribution
 from hops.model.memory import StageMemory
 from hops.model.partition import Partition
-from hops.model.workload import StageWork, Workload
+from hops.model.workload import Workload
 from hops.program.shape import Shape
 from hops.spec.distributions import Form
 from hops.spec.pipeline import StageTimes, per_stage
@@ -135,26 +135,15 @@ def _analytic(known: Figures, shape: Shape) -> AnalyticCosts:
         split_overhead=pipeline.split_overhead,
         first_stage_splits=pipeline.first_stage_splits,
     )
-    held = [_held(known, work, each) for each in costs.works]
+    each = known.spec.optimizer.gradient_bytes
+    held = [held_by(stage, gradient_bytes=each, element_bytes=work.how.element_bytes) for stage in costs.works]
     sharing, inner = sharing_of(known.spec), shard_parts(known.spec)
     exchanging = tuple(
-        with_microbatches(each, own, sharing, inner) for each, own in zip(costs.works, held, strict=True)
+        with_microbatches(stage, own, sharing, inner) for stage, own in zip(costs.works, held, strict=True)
     )
     if any(new is not old for new, old in zip(exchanging, costs.works, strict=True)):
         costs = replace(costs, works=exchanging)
     return replace(costs, steps=_steps(known, shape, work, costs, held))
-
-
-def _held(known: Figures, work: Workload, stage: StageWork) -> Held:
-    """What the copies of a stage's device exchange."""
-    each, size = known.spec.optimizer.gradient_bytes, work.how.element_bytes
-    dense, experts = stage.parameters - stage.expert_parameters, stage.expert_parameters
-    return Held(
-        gradients=dense * each,
-        parameters=dense * size,
-        expert_gradients=experts * each,
-        expert_parameters=experts * size,
-    )
 
 
 def stage_rates(known: Figures, shape: Shape) -> list[DeviceRates]:

@@ -56,7 +56,7 @@ def draw_faults(spec: Spec, *, seed: int | None = None) -> FaultPlan:
     Raises UsageError for a link that is not in the cluster.
     """
     enabled = spec.model_copy(update={"failure": spec.failure.model_copy(update={"enabled": True})})
-    network = build_cluster(spec, load_catalog(spec)).network(spec.hardware.ranks())
+    network = build_cluster(spec, load_catalog(spec)).network(spec.ranks())
     return build_plan(enabled, build_inventory(enabled, network), seed=seed)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hops.build.cluster import build_cluster, interconnect, load_catalog
 from hops.build.groups import exchanges, standing_devices
-from hops.cost.exchange import Exchange
+from hops.cost.exchange import DeviceGroups
 from hops.cost.fitted import catalog_rates, fitted_rates
 from hops.cost.kernel_profile import KernelProfile, kernel_rates, read_any_profile
 from hops.cost.profile import HardwareProfile
@@ -49,7 +49,7 @@ class Figures:
     spec: Spec
     cluster: Cluster
     devices: tuple[Device, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[DeviceGroups, ...]
     profile: HardwareProfile | None
     kernels: KernelProfile | None
     host_kinds: Mapping[str, str]
@@ -67,14 +67,15 @@ def resolve(spec: Spec) -> Figures:
     profile = read if isinstance(read, HardwareProfile) else None
     between = spec.optimizer.reduction_interconnect
     nic = None if between is None else interconnect(between, catalog, Topology.NETWORK)
-    work = None if spec.pipeline.model is None else workload(spec)
+    kernels = read if isinstance(read, KernelProfile) else None
+    work = None if spec.pipeline.model is None else workload(spec, kernels)
     known = Figures(
         spec=spec,
         cluster=cluster,
         devices=standing_devices(spec, cluster),
         exchanges=_as_fitted(exchanges(spec, cluster, nic), read),
         profile=profile,
-        kernels=read if isinstance(read, KernelProfile) else None,
+        kernels=kernels,
         host_kinds={} if profile is None else _host_kinds(spec, cluster, profile),
         reduction_nic=nic,
         work=work,
@@ -86,7 +87,9 @@ def resolve(spec: Spec) -> Figures:
     return known if work is None else replace(known, rates=_with_exchanges(rates_of(known, known.devices), known))
 
 
-def _as_fitted(found: tuple[Exchange, ...], profile: HardwareProfile | KernelProfile | None) -> tuple[Exchange, ...]:
+def _as_fitted(
+    found: tuple[DeviceGroups, ...], profile: HardwareProfile | KernelProfile | None
+) -> tuple[DeviceGroups, ...]:
     """The exchanges with the factors of a kernel profile; those alike share one object."""
     if not isinstance(profile, KernelProfile) or not profile.collectives:
         return found
@@ -111,9 +114,15 @@ def _named_profile(spec: Spec) -> HardwareProfile | KernelProfile | None:
     return None if spec.hardware.profile is None else read_any_profile(Path(spec.hardware.profile))
 
 
-def workload(spec: Spec) -> Workload:
-    """The work of a spec that has a model."""
-    pipeline, profile = spec.pipeline, _named_profile(spec)
+def named_kernels(spec: Spec) -> KernelProfile | None:
+    """The kernel profile that a spec names; None if it names none, or one of the other form."""
+    read = _named_profile(spec)
+    return read if isinstance(read, KernelProfile) else None
+
+
+def workload(spec: Spec, kernels: KernelProfile | None = None) -> Workload:
+    """The work of a spec that has a model; `kernels`: the profile that it names, for what it holds in memory."""
+    pipeline = spec.pipeline
     assert pipeline.model is not None
     assert pipeline.sequence_length is not None, "loading a spec fills it in"
     model = pipeline.model.transformer(pipeline.sequence_length)
@@ -141,8 +150,8 @@ def workload(spec: Spec) -> Workload:
         shards=spec.parallel.shards(experts=model.experts is not None),
         states=_state_shards(spec),
         transients=NO_TRANSIENTS
-        if not isinstance(profile, KernelProfile)
-        else profile.transients_on(load_catalog(spec).device(spec.hardware.nodes[0].devices[0].type).name),
+        if kernels is None
+        else kernels.transients_on(load_catalog(spec).device(spec.hardware.nodes[0].devices[0].type).name),
     )
 
 

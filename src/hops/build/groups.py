@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from hops.axes import Axis
-from hops.cost.exchange import Exchange
+from hops.cost.exchange import DeviceGroups
 from hops.hardware.cluster import Cluster
 from hops.hardware.devices import Device, Interconnect
 from hops.hardware.span import FLAT, Fabric, Placement, Span
@@ -42,11 +42,11 @@ def place(spec: Spec, cluster: Cluster, between: Interconnect | None) -> Placeme
     )
 
 
-def exchanges(spec: Spec, cluster: Cluster, between: Interconnect | None) -> tuple[Exchange, ...]:
+def exchanges(spec: Spec, cluster: Cluster, between: Interconnect | None) -> tuple[DeviceGroups, ...]:
     """How the device of every pipeline position exchanges along every axis; gradients also over context's parts."""
     mesh, parallel = spec.mesh(), spec.parallel
     if mesh.stage_ranks == 1:
-        return (Exchange(),) * mesh.pipeline
+        return (DeviceGroups(),) * mesh.pipeline
     wires, gradients = place(spec, cluster, None), place(spec, cluster, between)
     spans: list[tuple[Axis, GroupPart, tuple[Span, ...]]] = [
         (axis, "whole", wires.spans(axis))
@@ -64,11 +64,11 @@ def exchanges(spec: Spec, cluster: Cluster, between: Interconnect | None) -> tup
         outer = mesh.data // parallel.shard_group
         spans.append((Axis.DATA, "inner", gradients.spans(*reduced, inner=mesh.size(*reduced) // outer)))
         spans.append((Axis.DATA, "outer", gradients.spans(*reduced, outer=outer)))
-    alike: dict[tuple[tuple[Axis, GroupPart, Span], ...], Exchange] = {}
+    alike: dict[tuple[tuple[Axis, GroupPart, Span], ...], DeviceGroups] = {}
     found = []
     for position in range(mesh.pipeline):
         own = tuple((axis, part, of[position]) for axis, part, of in spans if of[position].members > 1)
-        found.append(alike.setdefault(own, Exchange(spans=own)))
+        found.append(alike.setdefault(own, DeviceGroups(spans=own)))
     return tuple(found)
 
 

@@ -162,7 +162,7 @@ class PreparedRun:
 
     def _settings(self, iterations: int, seed: int, plan: FaultPlan) -> RunSettings:
         usual = self.setup.settings
-        faults = replace(usual.faults, plan=plan, devices=self.setup.spec.hardware.ranks())
+        faults = replace(usual.faults, plan=plan, devices=self.setup.spec.ranks())
         return replace(usual, iterations=iterations, seed=seed, faults=faults)
 
 

@@ -11,7 +11,7 @@ from hops.build.groups import nic_sharers
 from hops.cost.base import CostModel
 from hops.cost.collectives import reduced_bytes, reduction_seconds, tied_reduce_seconds
 from hops.cost.data_parallel import Held, Sharing, at_end, overlapped_s, seconds
-from hops.cost.exchange import Exchange
+from hops.cost.exchange import DeviceGroups
 from hops.cost.fitted import TCP_CORE_BYTES_PER_S, End, tied_reduce
 from hops.distributions import Constant, Distribution
 from hops.hardware.devices import Interconnect
@@ -75,7 +75,7 @@ def grad_reduce(
     return tuple(Constant(value=value) for value in each)
 
 
-def _stated(algorithm: str, held: Held, sharing: Sharing, exchange: Exchange, copies: int) -> float:
+def _stated(algorithm: str, held: Held, sharing: Sharing, exchange: DeviceGroups, copies: int) -> float:
     """By a stated algorithm at the bandwidth of the wires: a reduce-scatter and an all-gather are half of it each."""
     total = 0.0
     for axis, gradients, parameters in (
@@ -106,7 +106,7 @@ def _chosen(
     rank: int,
     held: Held,
     sharing: Sharing,
-    exchange: Exchange,
+    exchange: DeviceGroups,
     costs: CostModel | None,
 ) -> float:
     """By the fastest algorithm; of what goes on beside computing only the exposed rest."""
@@ -132,7 +132,7 @@ def _layers(known: Figures, shape: Shape) -> int:
     return 1 if known.work is None else -(-known.work.model.layers // shape.stages_per_copy)
 
 
-def _twice(exchange: Exchange, copies: int) -> Exchange:
+def _twice(exchange: DeviceGroups, copies: int) -> DeviceGroups:
     """The groups of gradients with the other copies that a bidirectional pipeline has of each stage."""
     if copies == 1:
         return exchange
@@ -140,7 +140,7 @@ def _twice(exchange: Exchange, copies: int) -> Exchange:
         (axis, part, _widened(span, copies) if axis in (Axis.DATA, Axis.EXPERT_DATA) else span)
         for axis, part, span in exchange.spans
     )
-    return Exchange(spans=spans, overlap_slowdown=exchange.overlap_slowdown)
+    return DeviceGroups(spans=spans, overlap_slowdown=exchange.overlap_slowdown)
 
 
 def _widened(span: Span, copies: int) -> Span:

@@ -30,7 +30,9 @@ def stragglers(
     ] = None,
     format_name: Annotated[
         str,
-        typer.Option("--format", metavar="NAME", help="megatron, kineto, hops_tracing, csv or hops; default: guessed."),
+        typer.Option(
+            "--format", metavar="NAME", help="megatron, kineto, hops_tracing, primus, csv or hops; default: guessed."
+        ),
     ] = "",
     *,
     lenient: Annotated[

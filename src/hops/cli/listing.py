@@ -173,9 +173,12 @@ def _print(rows: Sequence[Row], columns: Columns, *, as_json: bool) -> None:
 def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Print the fully resolved spec, every default visible; it loads back to the same run.
 
-    Beside what is open (null, balanced) stands, as a comment, what it comes out as.
+    Beside what is open (null, balanced) stands, as a comment, what it comes out as; at the end, of a job with several
+    axes, its mesh, its groups, and every collective with bytes and seconds.
     """
+    from hops.build.exchanged import job_lines
     from hops.build.remarks import inferred
+    from hops.build.setup import build
     from hops.cli.console import show_json
     from hops.spec.load import load
     from hops.spec.text import dump
@@ -185,6 +188,8 @@ def show(spec: SpecArgument, overrides: SetOption = None, *, as_json: JsonOption
         show_json(loaded.model_dump(mode="json"))
     else:
         typer.echo(dump(loaded, inferred(loaded)), nl=False)
+        if loaded.mesh().stage_ranks > 1:
+            typer.echo("\n" + "\n".join(f"# {line}" for line in job_lines(build(loaded))))
 
 
 def schema() -> None:

@@ -171,6 +171,7 @@ def _simulated(
             run.trace,
             facts[name],
             tuple(run.setup.warnings),
+            run.plan.faults,
         )
         for name, run in named.items()
     ]

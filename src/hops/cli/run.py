@@ -46,6 +46,7 @@ def run(
     Writes the files that the spec's `output` section names, and with `--output` all of them into one folder, with a
     report to look at in a browser.
     """
+    from hops.build.exchanged import exposed_by_axis, exposed_text
     from hops.build.run import simulate, summarize
     from hops.cli.console import progress, show, show_json
     from hops.metrics.losses import losses
@@ -76,7 +77,9 @@ def run(
     elif not quiet:
         broken = [render_losses(losses(simulated.trace), simulated.plan)] if simulated.plan else []
         far = [f"! {sentence}" for sentence in simulated.setup.warnings]
-        show(render_summary(summary), *far, *broken, *(f"wrote {path}" for path in written))
+        shares = exposed_by_axis(simulated.setup)
+        waits = [f"collectives exposed per rank and iteration: {exposed_text(shares)}"] if shares else []
+        show(render_summary(summary), *waits, *far, *broken, *(f"wrote {path}" for path in written))
 
 
 def _check_outputs(*sections: "OutputSection | None") -> None:
@@ -139,7 +142,7 @@ def write_page(simulated: "SimulatedRun", title: str, path: Path) -> list[str]:
     from hops.viz.html.run import ShownRun
 
     name = simulated.trace.meta.schedule
-    shown = ShownRun.of(name, simulated.trace, simulated.facts, tuple(simulated.setup.warnings))
+    shown = ShownRun.of(name, simulated.trace, simulated.facts, tuple(simulated.setup.warnings), simulated.plan.faults)
     write_report(report_of_runs(title, [shown]), path)
     return [str(path)]
 

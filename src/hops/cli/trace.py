@@ -25,7 +25,9 @@ AlignOption = Annotated[
 ]
 FormatOption = Annotated[
     str,
-    typer.Option("--format", metavar="NAME", help="megatron, kineto, hops_tracing, csv or hops; default: guessed."),
+    typer.Option(
+        "--format", metavar="NAME", help="megatron, kineto, hops_tracing, primus, csv or hops; default: guessed."
+    ),
 ]
 WarmupOption = Annotated[
     int | None,

@@ -11,7 +11,7 @@ hybrid sharding, sums of each shard are added up over the groups that hold all s
 from dataclasses import dataclass, replace
 
 from hops.axes import Axis
-from hops.cost.exchange import Exchange
+from hops.cost.exchange import DeviceGroups
 from hops.cost.roofline import COMPUTING
 from hops.model.kernels import Collective, CollectiveKind, GroupPart, Kernels
 from hops.model.workload import OpWork, StageWork
@@ -33,6 +33,17 @@ class Held:
             expert_gradients=self.expert_gradients + other.expert_gradients,
             expert_parameters=self.expert_parameters + other.expert_parameters,
         )
+
+
+def held_by(stage: StageWork, *, gradient_bytes: float, element_bytes: int) -> Held:
+    """What a device of a stage holds, by bytes of a gradient and of a parameter."""
+    dense, experts = stage.parameters - stage.expert_parameters, stage.expert_parameters
+    return Held(
+        gradients=dense * gradient_bytes,
+        parameters=dense * element_bytes,
+        expert_gradients=experts * gradient_bytes,
+        expert_parameters=experts * element_bytes,
+    )
 
 
 NOTHING_HELD = Held(gradients=0.0, parameters=0.0)
@@ -99,7 +110,7 @@ def gathers(held: Held, sharing: Sharing) -> Kernels:
     return tuple(each for each in both if each.bytes)
 
 
-def seconds(collectives: Kernels, exchange: Exchange, *, inner: int) -> float:
+def seconds(collectives: Kernels, exchange: DeviceGroups, *, inner: int) -> float:
     """All of them, one after the other. What is summed over groups of copies is the part of one of `inner` shards."""
     total = 0.0
     for each in collectives:
@@ -108,7 +119,7 @@ def seconds(collectives: Kernels, exchange: Exchange, *, inner: int) -> float:
     return total
 
 
-def overlapped_s(exchanged_s: float, buckets: int, window_s: float, exchange: Exchange) -> float:
+def overlapped_s(exchanged_s: float, buckets: int, window_s: float, exchange: DeviceGroups) -> float:
     """What is exposed of an exchange in buckets, all but one of which may go on beside computing of `window_s`."""
     last = exchanged_s / buckets
     return last + exchange.exposed(exchanged_s - last, window_s)

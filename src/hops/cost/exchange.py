@@ -14,7 +14,7 @@ overlapped (arXiv 2507.03114)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class DeviceGroups:
     """The groups that a device is in; along axes that are not here it is alone.
 
     Attributes:
@@ -43,4 +43,4 @@ class Exchange:
         return exchanged_s - hidden + self.overlap_slowdown * hidden
 
 
-NO_EXCHANGE = Exchange()
+NO_GROUPS = DeviceGroups()

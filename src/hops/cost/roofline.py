@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil, isfinite
 
 from hops.cost.efficiency import ROWS_OF_QUERIES, KernelFit, Product, attention_seconds, product_seconds
-from hops.cost.exchange import NO_EXCHANGE, Exchange
+from hops.cost.exchange import NO_GROUPS, DeviceGroups
 from hops.errors import UsageError
 from hops.model.kernels import WEIGHT_BACKWARD, Collective, Gemm, Kernel, Pass
 from hops.model.workload import StageWork
@@ -130,7 +130,7 @@ class DeviceRates:
     optimizer_launch_s: float = 0.0
     norm_layer_s: float = 0.0
     step_layer_s: float = 0.0
-    exchange: Exchange = NO_EXCHANGE
+    exchange: DeviceGroups = NO_GROUPS
 
     def __post_init__(self) -> None:
         for name in ("peak_flop_per_s", "memory_bandwidth"):

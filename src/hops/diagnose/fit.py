@@ -54,7 +54,7 @@ class Remedy(NamedTuple):
     peak_bytes: int | None
 
 
-class Fit(NamedTuple):
+class MemoryFit(NamedTuple):
     """All ranks, and if some do not fit: what makes them fit, the fastest first, and what does not, with the reason."""
 
     ranks: tuple[RankMemory, ...]
@@ -66,7 +66,7 @@ class Fit(NamedTuple):
         return all(rank.fits for rank in self.ranks)
 
 
-def fit(spec: Spec, *, on_trial: Callable[[int, int], None] | None = None) -> Fit:
+def fit(spec: Spec, *, on_trial: Callable[[int, int], None] | None = None) -> MemoryFit:
     """Memory of a spec's ranks, from one iteration simulated as if memory were no limit.
 
     Raises UsageError if the spec states no memory at all.
@@ -79,7 +79,7 @@ def fit(spec: Spec, *, on_trial: Callable[[int, int], None] | None = None) -> Fi
             "optimizer_state to pipeline.stage_times"
         )
     if all(rank.fits for rank in ranks):
-        return Fit(ranks, (), ())
+        return MemoryFit(ranks, (), ())
     remedies, others = [], []
     changes = list(_smaller(spec))
     for number, change in enumerate(changes, start=1):
@@ -92,7 +92,7 @@ def fit(spec: Spec, *, on_trial: Callable[[int, int], None] | None = None) -> Fi
             others.append((change, str(error).splitlines()[0]))
         if on_trial is not None:
             on_trial(number, len(changes))
-    return Fit(ranks, tuple(sorted(remedies, key=lambda each: -each.samples_per_s)), tuple(others))
+    return MemoryFit(ranks, tuple(sorted(remedies, key=lambda each: -each.samples_per_s)), tuple(others))
 
 
 def _ranks(setup: Setup) -> tuple[RankMemory, ...]:

@@ -33,7 +33,7 @@ class Bar(NamedTuple):
     ms: float
 
 
-class Step(NamedTuple):
+class PathShare(NamedTuple):
     """One kind of piece of the critical path, and its time in a mean iteration."""
 
     what: str
@@ -51,7 +51,7 @@ class Explained(NamedTuple):
 
     iteration_ms: float
     bars: tuple[Bar, ...]
-    path: tuple[Step, ...]
+    path: tuple[PathShare, ...]
 
 
 def explain(run: Iterations, shares: Shares) -> Explained:
@@ -70,7 +70,7 @@ def explain(run: Iterations, shares: Shares) -> Explained:
         spent[name] = float(sum(idle.by_cause[each].sum() for each in idle.by_cause if each.value == cause))
     paths = critical_paths(run)
     path = [
-        Step(str(term), float(total) / NS_PER_MS / count)
+        PathShare(str(term), float(total) / NS_PER_MS / count)
         for term, total in zip(paths.terms, paths.spent_ns.sum(axis=0), strict=True)
     ]
     return Explained(

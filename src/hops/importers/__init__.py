@@ -4,6 +4,7 @@ from hops.importers.base import IMPORTERS, Imported, Importer, OwnEvents, read_t
 from hops.importers.kineto import Kineto
 from hops.importers.megatron.trace import Megatron
 from hops.importers.own_tracing import OwnTracing
+from hops.importers.primus import Primus
 from hops.importers.simple_csv import SimpleCsv
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Megatron",
     "OwnEvents",
     "OwnTracing",
+    "Primus",
     "SimpleCsv",
     "read_trace",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from hops.arrays import FloatArray, IntArray
 from hops.build.expected import message_seconds
-from hops.build.figures import rates_of, workload
+from hops.build.figures import named_kernels, rates_of, workload
 from hops.build.network import network_between
 from hops.cost.analytic import AnalyticCosts
 from hops.cost.iteration_end import optimizer_seconds
@@ -139,7 +139,7 @@ def _bytes(table: FloatArray) -> IntArray:
 
 def block_costs(spec: Spec, pool: Pool) -> BlockCosts:
     """Those of a spec's model on the kinds of a pool, from the same cost model that is simulated."""
-    work = workload(spec)
+    work = workload(spec, named_kernels(spec))
     blocks = _LikeBlocks(work.model.layers) if work.model.alike else _UnlikeBlocks(work.model.layers)
     parts = blocks.parts()
     works = tuple(stage_work(work.model, part, work.batch, work.how, work.shards) for part in parts)

@@ -31,7 +31,7 @@ def _check_rank(program: Program, rank: int, stream: Sequence[Entry]) -> None:
         if isinstance(entry, Posting):
             if entry in posted:
                 raise ProgramError(f"{at}: {entry} is there twice, expected once")
-            if entry.exchange.is_send and entry not in made:
+            if entry.kind.is_send and entry not in made:
                 raise ProgramError(f"{at}: {entry} sends what is not computed yet, or what goes to no other rank")
             posted[entry] = place
             continue
@@ -59,7 +59,7 @@ def _check_same_order(program: Program, streams: Sequence[Sequence[Entry]]) -> N
         for each in stream:
             if isinstance(each, Posting):
                 other = program.shape.rank_of_stage[each.partner.stage]
-                if each.exchange.is_send:
+                if each.kind.is_send:
                     sent.setdefault((rank, other), []).append(each.partner)
                 else:
                     received.setdefault((other, rank), []).append(each)

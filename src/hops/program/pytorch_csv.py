@@ -18,7 +18,7 @@ from hops.program.action import Action, Op, Pair
 from hops.program.posting_check import check_postings, compute_only, last_backward
 from hops.program.program import LONGEST_ACTION, Program
 from hops.program.shape import Shape
-from hops.program.streams import Entry, Exchange, Posting, with_postings
+from hops.program.streams import Entry, Posting, PostingKind, with_postings
 
 _PAIR = re.compile(r"\(([^;()]{3,16});([^;()]{3,16})\)OVERLAP_F_B")
 _POSTING = re.compile(r"(\d{1,9})(SEND_F|RECV_F|SEND_B|RECV_B)(\d{1,9})")
@@ -56,7 +56,7 @@ def communicating_csv(program: Program) -> str:
 def _with_upkeep(stream: Sequence[Entry]) -> Iterable[str]:
     last, gathered, through = last_backward(stream), set[int](), list[int]()
     for place, entry in enumerate(stream):
-        if not (isinstance(entry, Posting) and entry.exchange.is_send):  # what others wait for goes first
+        if not (isinstance(entry, Posting) and entry.kind.is_send):  # what others wait for goes first
             yield from (f"{stage}REDUCE_GRAD" for stage in through)
             through = []
         if not isinstance(entry, Posting):
@@ -119,7 +119,7 @@ def _entry(cell: str, where: str) -> Entry | None:
     if _UPKEEP.fullmatch(cell):
         return None
     if match := _POSTING.fullmatch(cell):
-        return Posting(int(match[1]), Exchange(match[2]), int(match[3]))
+        return Posting(int(match[1]), PostingKind(match[2]), int(match[3]))
     try:
         if match := _PAIR.fullmatch(cell):
             return Pair(Action.parse(match[1]), Action.parse(match[2]))

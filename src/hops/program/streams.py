@@ -16,7 +16,7 @@ from hops.program.program import Program
 from hops.program.wiring import NONE
 
 
-class Exchange(Enum):
+class PostingKind(Enum):
     """Activations go forward, gradients back; each is sent by one stage and received by the next."""
 
     SEND_F = "SEND_F"
@@ -26,31 +26,31 @@ class Exchange(Enum):
 
     @property
     def is_send(self) -> bool:
-        return self in (Exchange.SEND_F, Exchange.SEND_B)
+        return self in (PostingKind.SEND_F, PostingKind.SEND_B)
 
 
 class Posting(NamedTuple):
     """A send or receive that a rank posts for one of its stages, printed `2RECV_F0` as in PyTorch's schedules."""
 
     stage: int
-    exchange: Exchange
+    kind: PostingKind
     microbatch: int
 
     def __str__(self) -> str:
-        return f"{self.stage}{self.exchange.value}{self.microbatch}"
+        return f"{self.stage}{self.kind.value}{self.microbatch}"
 
     @property
     def partner(self) -> "Posting":
         """What the other side posts: `1SEND_F0` of `2RECV_F0`."""
-        match self.exchange:
-            case Exchange.SEND_F:
-                return Posting(self.stage + 1, Exchange.RECV_F, self.microbatch)
-            case Exchange.RECV_F:
-                return Posting(self.stage - 1, Exchange.SEND_F, self.microbatch)
-            case Exchange.SEND_B:
-                return Posting(self.stage - 1, Exchange.RECV_B, self.microbatch)
-            case Exchange.RECV_B:
-                return Posting(self.stage + 1, Exchange.SEND_B, self.microbatch)
+        match self.kind:
+            case PostingKind.SEND_F:
+                return Posting(self.stage + 1, PostingKind.RECV_F, self.microbatch)
+            case PostingKind.RECV_F:
+                return Posting(self.stage - 1, PostingKind.SEND_F, self.microbatch)
+            case PostingKind.SEND_B:
+                return Posting(self.stage - 1, PostingKind.RECV_B, self.microbatch)
+            case PostingKind.RECV_B:
+                return Posting(self.stage + 1, PostingKind.SEND_B, self.microbatch)
 
 
 Entry = Action | Pair | Posting
@@ -77,7 +77,7 @@ def sends_of(rank_of_stage: Sequence[int], entry: Action | Pair) -> list[Posting
     for stage, op, microbatch in entry[::-1] if isinstance(entry, Pair) else (entry,):
         other = stage + 1 if op is Op.F else stage - 1
         if op is not Op.W and _apart(rank_of_stage, stage, other):
-            found.append(Posting(stage, Exchange.SEND_F if op is Op.F else Exchange.SEND_B, microbatch))
+            found.append(Posting(stage, PostingKind.SEND_F if op is Op.F else PostingKind.SEND_B, microbatch))
     return found
 
 
@@ -87,7 +87,7 @@ def receive_of(rank_of_stage: Sequence[int], action: Action) -> Posting | None:
     other = stage - 1 if op is Op.F else stage + 1
     if op is Op.W or not _apart(rank_of_stage, stage, other):
         return None
-    return Posting(stage, Exchange.RECV_F if op is Op.F else Exchange.RECV_B, microbatch)
+    return Posting(stage, PostingKind.RECV_F if op is Op.F else PostingKind.RECV_B, microbatch)
 
 
 def _apart(rank_of_stage: Sequence[int], stage: int, other: int) -> bool:

@@ -12,13 +12,14 @@ from hops.calibrate.kernel_rows import read_kernels
 from hops.cost.efficiency import KernelFit
 from hops.cost.kernel_profile import KernelProfile, write_kernel_profile
 from hops.published.fit import Floats, JobFit, TimedJob, fit_jobs, names_of, predictor, profile_of, timed
-from hops.published.fit_memory import fit_memory
+from hops.published.fit_memory import USUAL, fit_memory
 from hops.published.job import PublishedJob
-from hops.published.profiles import PREFIX
+from hops.published.profiles import GENERAL, PREFIX
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, read_rows
 
 MOST = 32  # jobs that a framework is fitted on
+DEBUGGING = ("megatron",)  # frameworks whose rows are CI jobs
 LEAST = 3  # of each (source, model)
 
 
@@ -34,7 +35,8 @@ class Learned:
 
 
 def learn(kernels: Path, rows: Path, folder: Path, *, frameworks: Sequence[str] = ()) -> tuple[Learned, ...]:
-    """Write `published-FRAMEWORK.yaml` into a folder for every framework among the rows (or those named).
+    """Write `published-FRAMEWORK.yaml` into a folder for every framework among the rows (or those named), and
+    `published.yaml` for jobs of others.
 
     The same files give the same profiles. Needs scipy. Raises UsageError if a file cannot be read.
     """
@@ -47,7 +49,24 @@ def learn(kernels: Path, rows: Path, folder: Path, *, frameworks: Sequence[str] 
         report = {**learned.profile.report, "kernels": known}
         write_kernel_profile(replace(learned.profile, report=report), folder / f"{PREFIX}{name}.yaml")
         found.append(learned)
+    factors = {each.name: dict(each.profile.report["factors"]) for each in found}
+    write_kernel_profile(general(factors, fits), folder / f"{GENERAL}.yaml")
     return tuple(found)
+
+
+def general(learned: Mapping[str, Mapping[str, float]], kernels: Mapping[str, KernelFit]) -> KernelProfile:
+    """The profile of jobs whose framework nobody measured: the mean of the others' factors, by their logarithms.
+
+    `learned`: factors by framework. Those of CI jobs under debugging settings are no framework's habit, and left out.
+    """
+    found: dict[str, list[float]] = {}
+    for framework, factors in learned.items():
+        if framework not in DEBUGGING:
+            for name, factor in factors.items():
+                found.setdefault(name, []).append(float(np.log(factor)))
+    values = {name: float(np.mean(logs)) for name, logs in sorted(found.items())}
+    of = ", ".join(sorted(set(learned) - set(DEBUGGING)))
+    return replace(profile_of(values, kernels, USUAL), learned={"mean of the profiles of": of})
 
 
 def jobs_by_framework(rows: Sequence[PublishedRow]) -> dict[str, list[PublishedJob]]:

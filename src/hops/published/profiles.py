@@ -1,9 +1,10 @@
 """Which profile a published row is predicted with: the one of its framework, if one comes with HOPS."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from hops.cost.kernel_profile import KernelProfile, read_any_profile
-from hops.cost.profile import shipped_profile, shipped_profiles
+from hops.cost.profile import HardwareProfile, shipped_profile, shipped_profiles
 from hops.published.job import PublishedJob
 
 NONE = "none"  # the catalog alone
@@ -21,10 +22,14 @@ def profile_name(framework: str) -> str | None:
 
 
 def chosen(profile: str | None) -> ProfileOf:
-    """Which profile each job gets: the one stated (`none`: the catalog alone), or its framework's."""
+    """Which profile each job gets: the one stated (`none`: the catalog alone), or its framework's.
+
+    Raises CatalogError for a profile that cannot be read.
+    """
     if profile == NONE:
         return lambda _: None
     if profile is not None:
+        _file(profile)
         return lambda _: profile
     return lambda job: profile_name(job.software.full_name)
 
@@ -33,11 +38,8 @@ def knows(profile: str | None, device: str) -> bool:
     """Whether a profile has figures of a device."""
     if profile is None:
         return False
-    path = shipped_profile(profile) if profile in shipped_profiles() else profile
-    return device in read_any_profile(path).devices  # type: ignore[arg-type]
+    return device in _file(profile).devices
 
 
-def learned(profile: str) -> KernelProfile | None:
-    """A shipped kernel profile; None for one of the other form."""
-    found = read_any_profile(shipped_profile(profile))
-    return found if isinstance(found, KernelProfile) else None
+def _file(profile: str) -> HardwareProfile | KernelProfile:
+    return read_any_profile(shipped_profile(profile) if profile in shipped_profiles() else Path(profile))

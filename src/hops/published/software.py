@@ -7,6 +7,7 @@ from typing import Literal
 from hops.published.row import PublishedRow
 
 Framework = Literal[
+    "other",
     "megatron-bridge",
     "megatron",
     "megatron-deepspeed",
@@ -82,6 +83,7 @@ _KNOWN = {
             sequence=True,
         ),
         Software(name="megatron"),
+        Software(name="other"),
         Software(name="megatron-deepspeed", attention="unfused", recompute="full", fused_accumulation=False),
         Software(name="simumax", cross_entropy="fused", dropout=False, sequence=True),
         Software(
@@ -106,12 +108,12 @@ _KNOWN = {
 
 
 def software_of(row: PublishedRow) -> Software:
-    """The framework that a row's source measured; Megatron-LM where nothing says another."""
+    """The framework that a row's source measured; habits of Megatron-LM where nothing says another."""
     named = {"megatron-lm": "megatron-deepspeed"}.get(str(row.options.get("framework")), row.options.get("framework"))
     if isinstance(named, str) and named in _KNOWN:
         return _KNOWN[named]
     fitting = [start for start in _OF_SOURCE if row.source.startswith(start)]
-    found = _KNOWN[_OF_SOURCE[max(fitting, key=len)]] if fitting else _KNOWN["megatron"]
+    found = _KNOWN[_OF_SOURCE[max(fitting, key=len)]] if fitting else _KNOWN["other"]
     return replace(found, era=_era(row.note)) if found.name == "megatron-bridge" else found
 
 

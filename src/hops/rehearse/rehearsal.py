@@ -34,7 +34,7 @@ PROVES = (
     "proves: the order, that every wait is where the simulator has it, and that nothing else blocks",
     "does not prove: how long actions and messages take; each was told its simulated time",
 )
-_STARTING_S = 60.0
+_STARTING_S = 120.0  # torch takes its time to load, on a busy machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def rehearse(
     Args:
         spec: its schedule has a program; its messages are `overlapped` or `posted`.
         effort: how many iterations.
-        limit_s: after which everything is ended, with RehearsalError; default: what the iterations take and a minute.
+        limit_s: after which everything is ended, with RehearsalError; default: what iterations take and two minutes.
         port: where the processes meet; default: a free one.
         folder: where traces and logs stay; default: nowhere.
 

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hops.diagnose.advice import Advice, Advised
-from hops.diagnose.fit import Fit, RankMemory
+from hops.diagnose.fit import MemoryFit, RankMemory
 from hops.diagnose.waterfall import Explained
 from hops.report.tables import FittedTable, bar, count, gibibytes, milliseconds, number, percent, plain_table, size
 
@@ -64,7 +64,7 @@ def _memory(advice: Advice) -> tuple[str, str]:
     return gibibytes(advice.peak_bytes), f"{advice.more_bytes / 2**30:+.2f}"
 
 
-def render_fit(found: Fit) -> RenderableType:
+def render_fit(found: MemoryFit) -> RenderableType:
     """Every rank at its fullest, and what would make it fit."""
     parts = list(found.ranks[0].parts)
     table = plain_table("rank")
@@ -91,7 +91,7 @@ def _row(table: FittedTable, rank: RankMemory, parts: Sequence[str]) -> None:
     )
 
 
-def _verdict(found: Fit) -> Text:
+def _verdict(found: MemoryFit) -> Text:
     tightest = max(found.ranks, key=lambda rank: rank.needed_bytes / rank.capacity_bytes)
     part, largest = max(tightest.parts.items(), key=lambda item: item[1])
     where = f"rank {tightest.rank} ({tightest.device})"
@@ -102,7 +102,7 @@ def _verdict(found: Fit) -> Text:
     return Text.assemble(("it does not fit", "bold red"), f": {where} lacks {size(-free)}; {what}")
 
 
-def _remedies(found: Fit) -> list[RenderableType]:
+def _remedies(found: MemoryFit) -> list[RenderableType]:
     if found.fits:
         return []
     if not found.remedies:

@@ -7,7 +7,7 @@ from hops.report.tables import count, plain_table
 
 _HEADS = ("rows", "re-\nfused", "time\nMAPE", "median", "signed", "worst", "memory\nmedian", "max")
 _REASONS = 12  # that are shown
-_WIDTH = 78  # of a reason
+_WIDTH = 70  # of a reason
 PICTURE = "published.png"
 DEFINITIONS = """\
 Errors in percent: predicted over measured seconds of an iteration - 1; of memory, the device that holds most (or the
@@ -31,11 +31,17 @@ def render_published(found: PublishedValidation) -> RenderableType:
 
 def _reasons(found: PublishedValidation) -> list[str]:
     """Why rows were refused, the most frequent reasons first."""
-    said = [f"  {times:>4}  {reason[:_WIDTH]}" for reason, times in found.reasons.items()]
+    said = [f"  {times:>4}  {_short(reason)}" for reason, times in found.reasons.items()]
     if not said:
         return []
     more = [f"  and {count(len(said) - _REASONS, 'reason')} more (--json has all)"] if len(said) > _REASONS else []
     return ["", "refused:", *said[:_REASONS], *more]
+
+
+def _short(reason: str) -> str:
+    """The beginning of a reason, in one line."""
+    line = " ".join(reason.split())
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1].rstrip()}…"
 
 
 def _cells(of: RowFigures) -> list[str]:

@@ -87,6 +87,8 @@ def _arrangement(sections: Sections, catalog: Catalog | None) -> Iterator[Compla
     if sections.parallel is not None and sections.optimizer is not None:
         in_parallel = list(_parallel(sections.parallel, sections.optimizer, hardware))
         yield from in_parallel
+        if hardware is not None and not in_parallel and sections.failure is not None:
+            yield from _failing_groups(sections.failure, sections.parallel, len(hardware.ranks()))
         if hardware is not None and not in_parallel:
             ranks = sections.parallel.pipeline_ranks(len(hardware.ranks()))
     if sections.pipeline is not None:
@@ -121,6 +123,18 @@ def _parallel(
         data=optimizer.data_parallel if "data_parallel" in stated else None,
         distributed=optimizer.distributed if "distributed" in stated else None,
     )
+
+
+def _failing_groups(failure: FailureSection, parallel: ParallelSection, devices: int) -> Iterator[Complaint]:
+    """One device stands for its group, so that what breaks in the others is not seen."""
+    ranks = parallel.pipeline_ranks(devices)
+    if devices != ranks and (failure.enabled or failure.models):
+        what = (
+            f"got faults of {devices} devices that are {ranks} pipeline ranks, expected one device per rank: what "
+            "breaks in one of a group is not modelled; list the devices of one pipeline, and copies as "
+            "optimizer.data_parallel"
+        )
+        yield Complaint(path=("failure",), what=what)
 
 
 def _optimizer(optimizer: OptimizerSection, pipeline: PipelineSection) -> Iterator[Complaint]:

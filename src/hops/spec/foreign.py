@@ -45,7 +45,7 @@ _MEGATRON = "hops import megatron FILE -o spec.yaml makes a spec of it"
 KINDS = (
     Foreign(
         name="a Hugging Face config",
-        fix="a spec takes its model from it by pipeline.model: {hf: FILE}",
+        fix="a spec takes its model from it by pipeline.model: {hf: FILE}; hops import hf FILE -o spec.yaml makes one",
         looks=_keys("model_type", "architectures"),
     ),
     Foreign(

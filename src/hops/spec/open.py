@@ -14,6 +14,7 @@ from hops.spec.choices import CHOOSABLE, OpenChoice, choices, chosen, says_auto,
 from hops.spec.context import Surroundings
 from hops.spec.hardware import HardwareSection
 from hops.spec.load import checked, read_document
+from hops.spec.parallel import ParallelSection
 from hops.spec.pipeline import PipelineSection
 from hops.spec.schedule import ScheduleChoice
 from hops.spec.spec import Spec
@@ -167,6 +168,8 @@ def _smallest(document: Document, folder: str | os.PathLike[str]) -> Document:
         ids = HardwareSection.model_validate(
             closed.data["hardware"], context=Surroundings(folder=str(folder))
         ).device_ids()
+        if ParallelSection.model_validate(closed.data.get("parallel") or {}).states_axes:
+            return closed  # whose product is the number of devices; the planner says that it arranges no such job
         count = _fewest_ranks(pipeline, len(ids))
     except (ValidationError, HopsError, KeyError, TypeError):
         return closed  # the check that follows says what is wrong

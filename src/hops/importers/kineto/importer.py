@@ -37,7 +37,8 @@ class Kineto(Importer):
     """A profile `*.json` or `*.json.gz`, or a folder with one per rank."""
 
     def recognises(self, path: Path) -> bool:
-        return bool(_files(path))
+        named = {file.name for file in _files(path)}
+        return bool(named) and "config.json" not in named  # which no profile is called, and Primus's dumps have
 
     def read(self, path: Path, *, lenient: bool = False, align_clocks: bool = False) -> Imported:
         """Lenient: iterations that are incomplete (the profiler started or ended in them) are dropped and counted.

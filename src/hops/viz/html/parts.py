@@ -80,7 +80,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class FallStep:
     """One bar of a waterfall; `terms`: parts of the critical path that it stands for."""
 
     name: str
@@ -96,7 +96,7 @@ class Waterfall:
 
     title: str
     unit: str
-    steps: tuple[Step, ...]
+    steps: tuple[FallStep, ...]
     note: str = ""
     show: Show | None = None
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hops.faults.plan import Fault
 from hops.metrics.audit import Audit, audit
 from hops.metrics.bubble import BubbleCause
 from hops.metrics.critical_path import PathTerm, critical_steps
@@ -34,6 +35,7 @@ class ShownRun:
         trace, facts: the run.
         summary, measured, gaps, audit: what is known of it.
         notes: what its reader should know, such as events that were dropped.
+        faults: what broke before the run's end, by name.
     """
 
     name: str
@@ -44,9 +46,17 @@ class ShownRun:
     gaps: IdleGaps
     audit: Audit
     notes: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     @classmethod
-    def of(cls, name: str, trace: Trace, facts: RunFacts, notes: tuple[str, ...] = ()) -> "ShownRun":
+    def of(
+        cls,
+        name: str,
+        trace: Trace,
+        facts: RunFacts,
+        notes: tuple[str, ...] = (),
+        faults: tuple[Fault, ...] = (),
+    ) -> "ShownRun":
         """Summarize a run for a page. Raises UsageError if warm-up leaves no iteration."""
         measured = Iterations.of(trace, facts)
         summary = summarize(trace, facts)
@@ -59,6 +69,7 @@ class ShownRun:
             gaps=idle_gaps(measured),
             audit=audit(measured),
             notes=notes,
+            faults=tuple(fault for fault in faults if fault.start_ns < int(trace.end_ns.max(initial=0))),
         )
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from hops.faults.plan import FOREVER
 from hops.metrics.critical_path import Piece
 from hops.metrics.difference import Difference, break_down, difference
 from hops.metrics.summary import RankSummary, Summary
 from hops.viz.headline import key_table
 from hops.viz.html.answers import waited_for_ms
-from hops.viz.html.parts import Column, Part, Show, Stack, StackPart, Step, Table, Waterfall
+from hops.viz.html.parts import Column, FallStep, Part, Show, Stack, StackPart, Table, Waterfall
 from hops.viz.html.run import ShownRun
 from hops.viz.style import BUSY, CAUSES
 
@@ -27,6 +28,8 @@ def parts_of_run(shown: ShownRun, number: int) -> list[Part]:
     """What one run's tab shows."""
     summary = shown.summary
     parts: list[Part] = [_bubble(summary, number), _consists_of(shown, number), _ranks(shown, number)]
+    if shown.faults:
+        parts.append(_faults(shown))
     parts.append(_stages(summary))
     if summary.links:
         parts.append(_links(summary))
@@ -70,11 +73,11 @@ def _consists_of(shown: ShownRun, number: int) -> Waterfall:
         terms = [term for term in broken.terms_ms if term.piece is piece]
         spent = sum(broken.terms_ms[term] for term in terms)
         if spent:
-            steps.append(Step(name=name, start=at, change=spent, terms=tuple(str(term) for term in terms)))
+            steps.append(FallStep(name=name, start=at, change=spent, terms=tuple(str(term) for term in terms)))
             at += spent
     if broken.stalls_ms:
-        steps.append(Step(name="stalls", start=at, change=broken.stalls_ms))
-    steps.append(Step(name="iteration", start=0.0, change=broken.iteration_ms, whole=True, terms=("*",)))
+        steps.append(FallStep(name="stalls", start=at, change=broken.stalls_ms))
+    steps.append(FallStep(name="iteration", start=0.0, change=broken.iteration_ms, whole=True, terms=("*",)))
     return Waterfall(
         title="What an iteration consists of, along its critical path",
         unit="ms",
@@ -87,18 +90,18 @@ def _consists_of(shown: ShownRun, number: int) -> Waterfall:
 
 def _changes(found: Difference, first: str, second: str, number: int) -> Waterfall:
     changed = [change for change in found.changes if abs(change.change_ms) >= 1e-6]
-    steps = [Step(name=first, start=0.0, change=found.first.iteration_ms, whole=True)]
+    steps = [FallStep(name=first, start=0.0, change=found.first.iteration_ms, whole=True)]
     at = found.first.iteration_ms
     for change in changed[:_MOST_CHANGES]:
         named = () if change.term is None else (str(change.term),)
-        steps.append(Step(name=str(change), start=at, change=change.change_ms, terms=named))
+        steps.append(FallStep(name=str(change), start=at, change=change.change_ms, terms=named))
         at += change.change_ms
     rest = changed[_MOST_CHANGES:]
     if rest:
         total = sum(change.change_ms for change in rest)
         terms = tuple(str(change.term) for change in rest if change.term is not None)
-        steps.append(Step(name=f"{len(rest)} others", start=at, change=total, terms=terms))
-    steps.append(Step(name=second, start=0.0, change=found.second.iteration_ms, whole=True))
+        steps.append(FallStep(name=f"{len(rest)} others", start=at, change=total, terms=terms))
+    steps.append(FallStep(name=second, start=0.0, change=found.second.iteration_ms, whole=True))
     return Waterfall(
         title=f"From {first} to {second}: where the iteration times differ",
         unit="ms",
@@ -161,6 +164,32 @@ def _peak(rank: RankSummary) -> tuple[float | None, float | None]:
         return None, None
     capacity = rank.memory.capacity_bytes
     return rank.memory.peak_bytes / _GIB, None if capacity is None else capacity / _GIB
+
+
+def _faults(shown: ShownRun) -> Table:
+    """Times as the page counts them, from the first iteration that is shown."""
+    origin = int(shown.measured.start_ns[0])
+    return Table(
+        title="Faults",
+        columns=(
+            Column(name="kind"),
+            Column(name="of"),
+            Column(name="from", unit="ms", digits=1),
+            Column(name="to", unit="ms", digits=1),
+            Column(name="factor"),
+        ),
+        rows=tuple(
+            (
+                fault.kind.value,
+                fault.target,
+                (fault.start_ns - origin) / 1e6,
+                None if fault.end_ns >= FOREVER else (fault.end_ns - origin) / 1e6,
+                fault.factor if fault.factor != 1 else None,
+            )
+            for fault in shown.faults
+        ),
+        note="slow: everything takes so many times longer; link-slow: this part of the bandwidth is left.",
+    )
 
 
 def _stages(summary: Summary) -> Table:
