@@ -12,7 +12,7 @@ import hops
 from hops.build.setup import LinkBenchmark, RunInputs
 from hops.calibrate.predict import VARIANTS, predict
 from hops.calibrate.validate import validate
-from hops.errors import TraceError
+from hops.errors import UsageError
 from hops.trace.trace import Trace
 
 ROOT = Path(hops.__file__).parent
@@ -53,7 +53,7 @@ def test_a_run_without_its_trace_is_predicted_exactly_the_same(run, truth, damag
 def test_scoring_does_open_the_trace(run, truth, damage):
     validate([run], READERS, truth)
     damage(run)
-    with pytest.raises(TraceError):
+    with pytest.raises(UsageError, match="none of the runs can be scored"):
         validate([run], READERS, truth)
 
 

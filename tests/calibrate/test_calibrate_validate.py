@@ -222,7 +222,12 @@ def test_the_commands_calibrate_and_validate(folders, tmp_path):
     for name in DESCRIPTIONS:
         assert f"  {name}: " in done.output
     assert json.loads((tmp_path / "v.json").read_text())["n"] == 9
-    assert {file.name for file in report.iterdir()} == {"validation.md", "validation.html", "validation.png"}
+    assert {file.name for file in report.iterdir()} == {
+        "validation.md",
+        "validation.html",
+        "validation.png",
+        "report.html",
+    }
     text = (report / "validation.md").read_text()
     for heading in ("## Variants", "## By devices", "## By depth", "## By model", "## Runs"):
         assert heading in text

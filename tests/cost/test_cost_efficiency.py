@@ -98,7 +98,7 @@ def test_narrow_and_wide_heads_are_slower_by_their_powers():
 
 
 def test_a_share_beyond_the_peak_is_refused():
-    with pytest.raises(UsageError, match="share of products must be above 0 and at most 1, but got 1.2"):
+    with pytest.raises(UsageError, match=r"share of products must be above 0 and at most 1, but got 1\.2"):
         replace(PLAIN, share=1.2)
 
 

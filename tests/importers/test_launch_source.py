@@ -192,7 +192,7 @@ def test_a_yaml_cfg_holds_all_arguments():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("  num_moe_experts: 8", "num_moe_experts 8: layers with experts are not modelled yet"),
+        ("  num_moe_experts: 8", "num_moe_experts 8: this choice of experts is not modelled"),
         ("  activation_func: relu", "activation_func: got 'relu', expected one of gelu, swiglu"),
         ("  hidden_sise: 3", "hidden_sise (did you mean hidden_size?): no flag"),
         ("  num_query_groups: 4", ""),
