@@ -6,10 +6,10 @@ INSTALL := $(PIP) install --quiet
 SELF := $(INSTALL) --no-deps --no-build-isolation --editable . && $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test runtimes lint mutants format pages lock clean
+.PHONY: help demo test test-full runtimes lint mutants format pages lock clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' Makefile | column -t -s '#'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' Makefile | column -t -s '#'
 
 demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summary go to output/demo/
 	@$(BIN)/hops run examples/demo.yaml
@@ -19,6 +19,9 @@ demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summa
 
 test: .venv/ready-to-develop  ## run the tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
+
+test-full: .venv/ready-to-develop  ## run the tests, rehearsals, notebooks, clusters and large pages too
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup -m 'full or not full'
 
 runtimes: .venv/ready-for-runtimes  ## install PyTorch for CPUs and megatron-core, which some tests need
 

@@ -57,6 +57,7 @@ def rehearsed(tmp_path_factory):
 
 
 @needs_torch
+@pytest.mark.full
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_pytorch_runs_the_program_in_its_order(rehearsed, schedule):
     found, folder = rehearsed[schedule]
@@ -68,6 +69,7 @@ def test_pytorch_runs_the_program_in_its_order(rehearsed, schedule):
 
 
 @needs_torch
+@pytest.mark.full
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_clean_iterations_take_the_simulated_time(rehearsed, schedule):
     times_agree(rehearsed[schedule][0], within=0.04)
@@ -81,6 +83,7 @@ def imported(tmp_path, *runs):
 
 
 @needs_torch
+@pytest.mark.full
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_there_and_back(rehearsed, schedule, tmp_path):
     """Simulated, exported, rehearsed, traced, imported, simulated again: within 2 % of what was measured."""
@@ -93,6 +96,7 @@ def test_there_and_back(rehearsed, schedule, tmp_path):
 
 
 @needs_torch
+@pytest.mark.full
 def test_two_rehearsed_schedules_predict_a_third(rehearsed, tmp_path):
     known = [rehearsed[schedule][0] for schedule in ("1f1b", "zb_h1")]
     third, _ = rehearsed["zero_bubble"]
@@ -103,6 +107,7 @@ def test_two_rehearsed_schedules_predict_a_third(rehearsed, tmp_path):
 
 
 @needs_torch
+@pytest.mark.full
 def test_a_slow_rank_is_found_from_the_trace_alone():
     text = re.sub(r"stage_times: .*", "stage_times: {forward: [8 ms, 8 ms, 12 ms, 8 ms, 8 ms], backward: 16 ms}", SPEC)
     text = text.replace("backward: 16 ms", "backward: [16 ms, 16 ms, 24 ms, 16 ms, 16 ms]")
@@ -137,6 +142,7 @@ def test_the_example_as_the_command_line_prints_it(monkeypatch, capsys, tmp_path
 
 
 @needs_torch
+@pytest.mark.full
 def test_rendered_as_text(rehearsed):
     found, _ = rehearsed["zb_h1"]
     out = StringIO()

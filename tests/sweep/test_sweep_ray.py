@@ -27,6 +27,7 @@ def cluster():
             yield executor
 
 
+@pytest.mark.full
 def test_the_table_is_the_same_though_a_worker_is_killed(cluster):
     killed = []
 

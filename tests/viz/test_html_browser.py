@@ -211,6 +211,7 @@ def test_ops_on_the_page_are_those_of_the_trace(page):
     assert page.run("return report.ops.map((op) => op.name)") == [op.name for op in Op]
 
 
+@pytest.mark.full
 def test_a_large_report_opens_quickly_is_small_and_pans_at_30_frames_a_second(browser, tmp_path):
     """131,072 actions. Seconds are those of the page's thread: a machine with other work to do takes longer."""
     spec = hops.from_dict(
