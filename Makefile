@@ -20,7 +20,7 @@ demo: .venv/ready-to-run  ## simulate a mixed cluster; pictures, trace and summa
 test: .venv/ready-to-develop  ## run the tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-test-full: .venv/ready-to-develop  ## run the tests, rehearsals, notebooks, clusters and large pages too
+test-full: .venv/ready-to-develop  ## run the tests, rehearsals, clusters and large pages too
 	@$(BIN)/python -m pytest -q -n auto --dist loadgroup -m 'full or not full'
 
 runtimes: .venv/ready-for-runtimes  ## install PyTorch for CPUs and megatron-core, which some tests need

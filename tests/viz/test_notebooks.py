@@ -25,7 +25,6 @@ def run():
     return hops.simulate(spec)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.ipynb")))
 @pytest.mark.filterwarnings("ignore")  # of Jupyter's own
 def test_a_notebook_runs_and_shows_html(name, tmp_path):
