@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hops.compiled import available
@@ -129,9 +129,10 @@ def test_where_w_needs_most_of_an_activation_it_takes_no_more_than_zb_h2_for_the
 
 
 @few
+@example(profile=random_profile(5, 6, np.random.default_rng(1008)), limit=6, overhead=1.0)  # the paper's choice won
 @given(profile=profiles, limit=st.integers(1, 12), overhead=st.sampled_from([1.0, 1.2]))
 def test_no_iteration_is_longer_than_that_of_an_order_that_fits(profile, limit, overhead):
-    """The two by hand, under the same exact limit; the paper's choice holds p halves, and may win by less than 1 %."""
+    """The two by hand, and the paper's own choice, each under the same exact limit."""
     whole = profile.activation_bytes
     fused = [overhead * (i + w) for i, w in zip(profile.input_backward_s, profile.weight_backward_s, strict=True)]
     budget = tuple(limit * size for size in whole)
@@ -140,8 +141,7 @@ def test_no_iteration_is_longer_than_that_of_an_order_that_fits(profile, limit, 
     for name in ("zb_h1", "zb_h2", "zero_bubble_paper"):
         program = SCHEDULERS.get(name)().build(limited)
         if fits_budget(program, limited):
-            slack = 1.01 if name == "zero_bubble_paper" else 1.0
-            assert ours.makespan_ns <= slack * evaluate(program, limited).makespan_ns
+            assert ours.makespan_ns <= evaluate(program, limited).makespan_ns
 
 
 def test_more_memory_never_lengthens_and_here_shortens_the_iteration():
