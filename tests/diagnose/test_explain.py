@@ -106,6 +106,29 @@ def test_fit_is_what_the_run_says(tmp_path):
     assert spec.pipeline.microbatches == found.ranks[0].in_flight  # gpipe holds all of them
 
 
+def test_fit_looks_at_every_iteration_where_work_is_drawn():
+    """The first iterations fit; a later one has a microbatch that does not, which is what the run refuses."""
+    work = {"distribution": "lognormal", "mean": 1, "std": 0.3}
+    spec = spec_of("gpipe").with_({"pipeline.microbatch_size": 8, "pipeline.microbatch_work": work,
+                                   "simulation.iterations": 6, "simulation.seed": 1})  # fmt: skip
+    found = fit(spec)
+    run = summarize(simulate(spec.with_({"simulation.warmup_iterations": 0})))
+    assert [rank.needed_bytes for rank in found.ranks] == [rank.memory.peak_bytes for rank in run.ranks]
+    first = fit(spec.with_({"simulation.iterations": 1, "simulation.warmup_iterations": 0}))
+    assert any(a.needed_bytes < b.needed_bytes for a, b in zip(first.ranks, found.ranks, strict=True))
+
+
+def test_other_axes_keep_the_samples_of_an_iteration():
+    spec = spec_of().with_({"parallel": {"tensor": 2, "data": 2}, "hardware.nodes": [
+        {"count": 2, "devices": [{"type": "h100-sxm", "count": 8}]}]})  # fmt: skip
+    found = advise(simulate(spec))
+    tried = {each.change.what: each.change.settings for each in (*found.helps, *found.no_help)}
+    assert {"tensor 1 and data 4", "tensor 4 and data 1"} <= set(tried)
+    for what in ("tensor 1 and data 4", "tensor 4 and data 1"):
+        changed = spec.with_(dict(tried[what]))
+        assert changed.pipeline.microbatches * changed.mesh().data == spec.pipeline.microbatches * spec.mesh().data
+
+
 def test_fit_of_what_fits_has_the_peaks_of_the_run():
     spec = spec_of()
     found = fit(spec)

@@ -138,13 +138,13 @@ class PreparedRun:
         trace = self._run(self._settings(iterations + extra, seed, plan))
         return np.diff(_ends_ns(trace), prepend=0)[extra:]
 
-    def one_iteration(self, seed: int, plan: FaultPlan) -> Trace:
-        """One iteration that nothing comes before or after, from 0; whether it fits into memory is not asked."""
-        return self._run(self._settings(1, seed, plan))
+    def unchecked(self, iterations: int, seed: int, plan: FaultPlan) -> Trace:
+        """So many iterations from 0; whether they fit into memory is not asked."""
+        return self._run(self._settings(iterations, seed, plan))
 
     def alone_ns(self, seed: int, plan: FaultPlan) -> int:
-        """Time of that iteration."""
-        return length_ns(self.one_iteration(seed, plan))
+        """Time of one iteration that nothing comes before or after, from 0."""
+        return length_ns(self.unchecked(1, seed, plan))
 
     def until_stop(self, seed: int, plan: FaultPlan) -> StoppedRun:
         """One iteration from time 0, unless a stop or the transport ends it."""

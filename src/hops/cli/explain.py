@@ -2,12 +2,15 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hops.cli.console import JsonOption, QuietOption, SetOption, SpecArgument
 from hops.cli.plan import stages
+
+if TYPE_CHECKING:
+    from hops.diagnose.advice import Advice
 
 
 def explain(
@@ -24,20 +27,20 @@ def explain(
 
     Advice is never given without having been simulated. For a measured run there is none: make a spec of it first.
     """
+    from hops.build.run import simulate
     from hops.cli.console import show, show_json
     from hops.cli.recorded import opened
     from hops.diagnose.advice import advise
     from hops.diagnose.waterfall import explain as explain_run
     from hops.diagnose.waterfall import shares_of
     from hops.errors import UsageError
+    from hops.importers.megatron.run_folder import is_launch
     from hops.metrics.iterations import Iterations
     from hops.report.explained import explained_title, render_advice, render_explained
+    from hops.spec.load import load
 
     simulated = None
-    if run.suffix in {".yaml", ".yml"} or str(run) == "-":
-        from hops.build.run import simulate
-        from hops.spec.load import load
-
+    if str(run) == "-" or (run.suffix in {".yaml", ".yml"} and not is_launch(run)):
         simulated = simulate(load(run, overrides or ()))
         name, iterations = f"{run.name} (simulated)", Iterations.of(simulated.trace, simulated.facts)
         found = explain_run(iterations, shares_of(simulated.setup.costs))
@@ -72,10 +75,7 @@ def explain(
             show("", render_advice(str(run), advised))
 
 
-def _advice(each: "object") -> dict[str, object]:
-    from hops.diagnose.advice import Advice
-
-    assert isinstance(each, Advice)
+def _advice(each: "Advice") -> dict[str, object]:
     return {
         "change": each.change.what,
         "settings": dict(each.change.settings),

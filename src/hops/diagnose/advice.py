@@ -1,31 +1,20 @@
 """Advice: single changes of a spec, each simulated, ranked by what it gains."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from hops.build.costs import partition
 from hops.build.run import SimulatedRun, simulate, summarize
 from hops.build.setup import Setup
+from hops.diagnose.changes import Change, balanced, of_size, shared_states, to_schedule
 from hops.errors import HopsError
 from hops.metrics.summary import Summary
 from hops.schedules.base import SCHEDULERS
 from hops.spec.spec import Spec
 
 LEAST_GAIN = 0.001  # of the throughput; what gains less is not advised
-LEFT_OUT = ("from_file", "zero_bubble_paper", "zb_or_1f1b", "hops_hetero_adaptive")
-"""Not to be chosen: no schedule, the variants of papers, and what plans as hops_hetero does."""
-
-
-class Change(NamedTuple):
-    """One change of a spec. `settings`: paths and values, as `--set` takes them."""
-
-    what: str
-    settings: Mapping[str, Any]
-
-    @property
-    def command(self) -> str:
-        """What makes the change on the command line, after `hops run SPEC`."""
-        return " ".join(f"--set {_quoted(f'{key}={_yaml(value)}')}" for key, value in self.settings.items())
+LEFT_OUT = ("program", "zero_bubble_paper", "zb_or_1f1b", "hops_hetero_adaptive")
+"""Not to be chosen: a file, the variants of papers, and what plans as hops_hetero does."""
 
 
 class Advice(NamedTuple):
@@ -110,8 +99,9 @@ def changes_of(setup: Setup, summary: Summary) -> Iterator[Change]:
     yield from _batches(spec)
     if spec.pipeline.model is not None:
         yield from _partitions(setup, summary)
-        yield from kernels(spec)
+        yield from _kernels(spec)
     yield from _network(spec)
+    yield from shared_states(spec)
     yield from _devices(setup, summary)
     yield from _mesh(spec)
 
@@ -120,31 +110,21 @@ def _schedules(spec: Spec) -> Iterator[Change]:
     own = spec.pipeline.schedule.name
     for name in SCHEDULERS.names():
         if name not in (own, *LEFT_OUT):
-            yield Change(f"schedule {name}", {"pipeline.schedule": name})
+            yield to_schedule(name)
 
 
 def _batches(spec: Spec) -> Iterator[Change]:
-    """Other microbatches at the same samples per iteration."""
-    number, size = spec.pipeline.microbatches, spec.pipeline.microbatch_size
-    if spec.pipeline.model is None:
-        return
+    """Microbatches of half and of twice the size."""
+    size = spec.pipeline.microbatch_size
     if size % 2 == 0:
-        yield Change(
-            f"{2 * number} microbatches of {size // 2}",
-            {"pipeline.microbatches": 2 * number, "pipeline.microbatch_size": size // 2},
-        )
-    if number % 2 == 0:
-        yield Change(
-            f"{number // 2} microbatches of {2 * size}",
-            {"pipeline.microbatches": number // 2, "pipeline.microbatch_size": 2 * size},
-        )
+        yield from of_size(spec, size // 2)
+    yield from of_size(spec, 2 * size)
 
 
 def _partitions(setup: Setup, summary: Summary) -> Iterator[Change]:
     """Layers balanced; and one layer moved from the stage whose rank is busiest to each of the others."""
     spec, shape = setup.spec, setup.shape
-    if spec.pipeline.partition != "balanced":
-        yield Change("layers balanced by the devices' speed", {"pipeline.partition": "balanced"})
+    yield from balanced(spec)
     layers = list(partition(setup.known, shape).layers)
     busiest = max(summary.ranks, key=lambda rank: rank.busy_ms).rank
     source = max(shape.stages_of(busiest), key=lambda stage: layers[stage])
@@ -158,7 +138,7 @@ def _partitions(setup: Setup, summary: Summary) -> Iterator[Change]:
             yield Change(f"one layer from stage {source} to stage {target}", {"pipeline.partition": moved})
 
 
-def kernels(spec: Spec) -> Iterator[Change]:
+def _kernels(spec: Spec) -> Iterator[Change]:
     """Less recomputation, and fused kernels where they are not."""
     recompute = spec.pipeline.recompute
     for lighter in ("none", "selective"):
@@ -177,8 +157,6 @@ def _network(spec: Spec) -> Iterator[Change]:
     if between is not None and between.bandwidth is not None:
         faster = f"{2 * between.bandwidth * 8 / 1e9:g} Gbit/s"
         yield Change(f"twice the bandwidth between hosts, {faster}", {"hardware.interconnect.bandwidth": faster})
-    if spec.optimizer.data_parallel > 1 and not spec.optimizer.distributed:
-        yield Change("optimizer states shared by the copies (ZeRO-1)", {"optimizer.distributed": True})
 
 
 def _devices(setup: Setup, summary: Summary) -> Iterator[Change]:
@@ -202,25 +180,16 @@ def _devices(setup: Setup, summary: Summary) -> Iterator[Change]:
 
 
 def _mesh(spec: Spec) -> Iterator[Change]:
-    """Tensor parallelism halved or doubled, data parallelism the other way."""
-    mesh = spec.mesh()
-    if mesh.tensor % 2 == 0:
-        yield _resized(mesh.tensor // 2, mesh.data * 2)
-    if mesh.data % 2 == 0:
-        yield _resized(mesh.tensor * 2, mesh.data // 2)
+    """Tensor parallelism halved or doubled, data parallelism the other way, at the same samples per iteration."""
+    mesh, number = spec.mesh(), spec.pipeline.microbatches
+    if mesh.tensor % 2 == 0 and number % 2 == 0:
+        yield _resized(mesh.tensor // 2, mesh.data * 2, number // 2)
+    if mesh.data % 2 == 0 and spec.pipeline.model is not None:
+        yield _resized(mesh.tensor * 2, mesh.data // 2, number * 2)
 
 
-def _resized(tensor: int, data: int) -> Change:
-    return Change(f"tensor {tensor} and data {data}", {"parallel.tensor": tensor, "parallel.data": data})
-
-
-def _yaml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_yaml, value)) + "]"
-    return str(value)
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'" if " " in text or "[" in text else text
+def _resized(tensor: int, data: int, microbatches: int) -> Change:
+    return Change(
+        f"tensor {tensor} and data {data}",
+        {"parallel.tensor": tensor, "parallel.data": data, "pipeline.microbatches": microbatches},
+    )

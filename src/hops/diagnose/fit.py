@@ -9,7 +9,8 @@ import numpy as np
 from hops.build.prepared import PreparedRun, arranged
 from hops.build.run import simulate, summarize
 from hops.build.setup import Setup, build
-from hops.diagnose.advice import Change, peak_bytes, rate
+from hops.diagnose.advice import peak_bytes, rate
+from hops.diagnose.changes import Change, balanced, of_size, shared_states, to_schedule
 from hops.errors import DoesNotFitError, HopsError, UsageError
 from hops.faults.plan import NO_FAULTS
 from hops.metrics.iterations import Iterations
@@ -67,7 +68,7 @@ class MemoryFit(NamedTuple):
 
 
 def fit(spec: Spec, *, on_trial: Callable[[int, int], None] | None = None) -> MemoryFit:
-    """Memory of a spec's ranks, from one iteration simulated as if memory were no limit.
+    """Memory of a spec's ranks, simulated as if memory were no limit: one iteration, or all where they are drawn.
 
     Raises UsageError if the spec states no memory at all.
     """
@@ -97,7 +98,8 @@ def fit(spec: Spec, *, on_trial: Callable[[int, int], None] | None = None) -> Me
 
 def _ranks(setup: Setup) -> tuple[RankMemory, ...]:
     pipeline = PreparedRun(setup=setup, program=arranged(setup))
-    trace = pipeline.one_iteration(setup.settings.seed, NO_FAULTS)
+    drawn = len(setup.facts.microbatch_work) > 1  # every iteration has microbatches of its own
+    trace = pipeline.unchecked(setup.settings.iterations if drawn else 1, setup.settings.seed, NO_FAULTS)
     run = Iterations.of(trace, replace(setup.facts, warmup_iterations=0))
     found = []
     flights = in_flight(run)
@@ -119,7 +121,7 @@ def _ranks(setup: Setup) -> tuple[RankMemory, ...]:
                 device=setup.settings.devices[rank],
                 parts=parts,
                 capacity_bytes=setup.facts.memory_bytes[rank],
-                at_ms=(at_ns - int(run.start_ns[0])) / NS_PER_MS,
+                at_ms=(at_ns - int(run.start_ns[run.start_ns <= at_ns].max(initial=0))) / NS_PER_MS,
                 in_flight=int(flights[rank].value[before]) if before >= 0 else 0,
             )
         )
@@ -128,7 +130,7 @@ def _ranks(setup: Setup) -> tuple[RankMemory, ...]:
 
 def _smaller(spec: Spec) -> Iterator[Change]:
     """Changes that need less memory, one at a time, and then recomputation together with each other one."""
-    alone = [*_recompute(spec), *_fewer_in_flight(spec), *_shared(spec), *_smaller_microbatches(spec)]
+    alone = [*_recompute(spec), *_fewer_in_flight(spec), *shared_states(spec), *_smaller_microbatches(spec)]
     yield from alone
     for again in _recompute(spec):
         for other in alone:
@@ -146,27 +148,14 @@ def _recompute(spec: Spec) -> Iterator[Change]:
 
 
 def _fewer_in_flight(spec: Spec) -> Iterator[Change]:
-    for name in ("1f1b", "zb_h1", "v_half", "v_min"):
-        if name != spec.pipeline.schedule.name:
-            yield Change(f"schedule {name}", {"pipeline.schedule": name})
-    if spec.pipeline.model is not None and spec.pipeline.partition != "balanced":
-        yield Change("layers balanced by the devices' speed", {"pipeline.partition": "balanced"})
-
-
-def _shared(spec: Spec) -> Iterator[Change]:
-    if spec.optimizer.data_parallel > 1 and not spec.optimizer.distributed:
-        yield Change("optimizer states shared by the copies (ZeRO-1)", {"optimizer.distributed": True})
+    yield from (
+        to_schedule(name) for name in ("1f1b", "zb_h1", "v_half", "v_min") if name != spec.pipeline.schedule.name
+    )
+    yield from balanced(spec)
 
 
 def _smaller_microbatches(spec: Spec) -> Iterator[Change]:
-    number, size = spec.pipeline.microbatches, spec.pipeline.microbatch_size
-    if spec.pipeline.model is None:
-        return
-    smaller = size // 2
-    while smaller >= 1 and size % smaller == 0:
-        factor = size // smaller
-        yield Change(
-            f"{factor * number} microbatches of {smaller}",
-            {"pipeline.microbatches": factor * number, "pipeline.microbatch_size": smaller},
-        )
-        smaller //= 2
+    size = spec.pipeline.microbatch_size
+    while size % 2 == 0:
+        size //= 2
+        yield from of_size(spec, size)
