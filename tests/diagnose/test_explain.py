@@ -109,7 +109,7 @@ def test_fit_is_what_the_run_says(tmp_path):
 def test_fit_looks_at_every_iteration_where_work_is_drawn():
     """The first iterations fit; a later one has a microbatch that does not, which is what the run refuses."""
     work = {"distribution": "lognormal", "mean": 1, "std": 0.3}
-    spec = spec_of("gpipe").with_({"pipeline.microbatch_size": 8, "pipeline.microbatch_work": work,
+    spec = spec_of("gpipe").with_({"pipeline.microbatch_size": 4, "pipeline.microbatch_work": work,
                                    "simulation.iterations": 6, "simulation.seed": 1})  # fmt: skip
     found = fit(spec)
     run = summarize(simulate(spec.with_({"simulation.warmup_iterations": 0})))
@@ -158,3 +158,14 @@ def test_json_of_both_commands(command, tmp_path):
     code, out, _ = command("fit", "spec.yaml", "--set", "pipeline.microbatch_size=64")
     assert code == 1
     assert "it does not fit" in out
+
+
+def test_a_command_stays_in_one_piece_on_a_narrow_terminal(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    (tmp_path / "a-spec-with-a-long-name.yaml").write_text(
+        SPEC.replace("SCHEDULE", "gpipe").replace("RECOMPUTE", "full")
+    )
+    _, out, _ = command("explain", "a-spec-with-a-long-name.yaml")
+    lines = [line for line in out.splitlines() if line.startswith("  hops run")]
+    assert lines
+    assert all("a-spec-with-a-long-name.yaml --set " in line for line in lines)

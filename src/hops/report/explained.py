@@ -51,7 +51,14 @@ def render_advice(spec: str, found: Advised) -> RenderableType:
     more = len(found.helps) - _MOST_ADVICE
     others = [f"{count(more, 'other change')} that {'helps' if more == 1 else 'help'} less: --json"] if more > 0 else []
     without = f"{len(found.no_help)} changes do not help, {len(found.refused)} cannot run (reasons: --json)"
-    return Group(table, "", "commands, in the same order:", *map(Text, commands), *others, Text(without, style="dim"))
+    return Group(
+        table, "", "commands, in the same order:", *map(_whole_line, commands), *others, Text(without, style="dim")
+    )
+
+
+def _whole_line(text: str) -> Text:
+    """A line that is not wrapped, to be copied."""
+    return Text(text, no_wrap=True, overflow="ignore")
 
 
 def _refused(found: Advised) -> list[Text]:
@@ -113,7 +120,7 @@ def _remedies(found: MemoryFit) -> list[RenderableType]:
         peak = "-" if each.peak_bytes is None else gibibytes(each.peak_bytes)
         table.add_row(each.change.what, number(each.samples_per_s), peak)
     best = found.remedies[0].change.command
-    return ["", table, "", Text(f"the first: hops run SPEC {best}")]
+    return ["", table, "", _whole_line(f"the first: hops run SPEC {best}")]
 
 
 def explained_title(name: str, iterations: int, mean_ms: float) -> str:
