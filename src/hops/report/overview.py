@@ -157,7 +157,7 @@ def _headline(summary: Summary) -> Table:
             " per microbatch",
         )
     if summary.mfu is not None:
-        run = "" if summary.hfu in (None, summary.mfu) else f" (HFU {percent(summary.hfu)})"
+        run = "" if summary.hfu in (None, summary.mfu) else f" (full attention; HFU {percent(summary.hfu)} as launched)"
         grid.add_row("MFU", f"{percent(summary.mfu)}{run}")
     grid.add_row("exposed", _exposed(summary))
     busiest = _busiest_link(summary)
