@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from hops.model.kinds import Experts, LatentAttention
+from hops.model.models import find_model
 from hops.model.transformer import ALIASES, MODELS, Transformer
-from hops.published.mixtures import MIXTURES
 from hops.published.refusal import RowRefusedError
 from hops.published.row import PublishedRow, RowShape
 
@@ -16,6 +16,17 @@ BERT_VOCAB = 30522  # word pieces of BERT
 PADDING = 128  # Megatron-LM pads a vocabulary to multiples of this, times tensor parallelism's size
 OTHER_KINDS = ("distill", "mimo", "multimodal", "mamba", "hybrid", "nemotronh", "flextron", "t5", "retro", "vision")
 """Words in the names of models that are not made of attention and MLPs or experts alone."""
+_NAMED_ALONE = (
+    "deepseek-v2",
+    "deepseek-v3",
+    "moonlight-16b",
+    "qwen3-30b-a3b",
+    "qwen3-235b-a22b",
+    "qwen3-8b",
+    "mixtral-8x7b",
+    "mixtral-8x22b",
+)
+"""Models that tables name without their shape, beside those of this package."""
 _PIECE = re.compile(r"\[([01])\]\*(\d+)")
 
 
@@ -39,9 +50,9 @@ def bare(name: str) -> str:
 
 def named_model(name: str) -> Transformer | None:
     """The known model whose name a row's model begins with, the longest that does; None: there is none."""
-    every = {**MODELS, **{alias: MODELS[model] for alias, model in ALIASES.items()}, **MIXTURES}
+    every = (*MODELS, *ALIASES, *_NAMED_ALONE)
     fitting = [known for known in every if bare(name).startswith(bare(known))]
-    return every[max(fitting, key=len)] if fitting else None
+    return find_model(max(fitting, key=len)) if fitting else None
 
 
 def _unnamed(row: PublishedRow, shape: RowShape) -> Transformer:
