@@ -1,5 +1,7 @@
 """Megatron-LM's interleaved schedule without overlap, call by call, written for the tests alone.
 
+From memory of its source, and not compared with a run of it.
+
 As `forward_backward_pipelining_with_interleaving` (megatron-core 0.14, `pipeline_parallel/schedules.py`) issues it: a
 rank computes, then calls `send_forward_recv_forward`, `send_forward_backward_recv_forward_backward` or
 `send_backward_recv_backward`. A call posts its sends and receives at once and ends when all are delivered; a message

@@ -29,7 +29,7 @@ def llama(layers, hidden, ffn, heads, kv, vocab, **more):
 
 
 def qwen3_moe(layers, hidden, heads, kv, experts, width):
-    shape = llama(layers, hidden, 6144, heads, kv, 151936, head_dim=128)
+    shape = llama(layers, hidden, 3 * hidden, heads, kv, 151936, head_dim=128)
     return shape | {
         "model_type": "qwen3_moe",
         "num_experts": experts,
@@ -168,6 +168,8 @@ CHECKPOINTS = {
         235_741_434_880,
     ),
     "deepseek-v3": (V3, 671_026_419_200),
+    # counted by the sizes of arXiv 2502.16982, and not read off a checkpoint
+    "moonlight-16b": (deepseek("deepseek_v3", 27, 2048, 11264, 16, 163840, None, 64, 1408, 2, 1, 6), 15_960_110_208),
     "kimi-k2": (deepseek("kimi_k2", 61, 7168, 18432, 64, 163840, 1536, 384, 2048, 1, 1), 1_026_408_232_448),
     "glm-4.5-air": (glm(46, 4096, 10944, 128, 1408, 1, norms=False), 106_852_251_264),
     "glm-4.5": (glm(92, 5120, 12288, 160, 1536, 3, norms=True), 352_797_829_024),
