@@ -5,7 +5,8 @@
 Every stage costs F = I = W = 1 ms; messages have 0.1 ms latency, overlapped. Cases: `plain`; `nics`: eight ranks share
 a host's two 400 Gbit/s NICs (out and in); `jitter`: of every action and message; `faults`: a stop of 5 ms and a slow
 device every 20 ms. The best of several runs counts, since a shared machine only ever adds time. Memory is Python's and
-NumPy's peak (tracemalloc), in a run of its own. `start` rows: the first run of a new process, without and with what an
+NumPy's peak (tracemalloc), in a run of its own. Runs of a row share costs and network, and so what the engine keeps of
+them; the program is new each time. `start` rows: the first run of a new process, without and with what an
 earlier one compiled.
 """
 
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Iterable
 
 from hops.cost.base import CostModel
 from hops.cost.jittered import Jittered
@@ -35,6 +37,7 @@ SIZES = ((4, 16), (8, 64), (16, 256), (32, 512), (64, 1024))
 SCHEDULES = ("1f1b", "interleaved_1f1b", "zb_h1", "zb_v", "dualpipe_v")
 CASES = ("plain", "nics", "jitter", "faults")
 SECONDS_PER_ROW = 1.0
+COLLECT_EVERY_S = 0.1
 RANKS_PER_HOST = 8
 MS = 1_000_000
 
@@ -105,8 +108,11 @@ def num_actions(trace: Trace) -> int:
 def best_seconds(work: Work) -> float:
     """The quickest of at least three runs, and of as many as fit into SECONDS_PER_ROW."""
     times: list[float] = []
+    collected = -COLLECT_EVERY_S
     while len(times) < 3 or sum(times) < SECONDS_PER_ROW:
-        gc.collect()
+        if sum(times) - collected >= COLLECT_EVERY_S:  # it takes longer than a small run
+            gc.collect()
+            collected = sum(times)
         start = time.perf_counter()
         work.run()
         times.append(time.perf_counter() - start)
@@ -150,6 +156,19 @@ def starts() -> dict[str, float]:
     return {"compiling_s": round(seconds[0], 2), "loading_s": round(seconds[1], 2)}
 
 
+def show(rows: Iterable[dict[str, object]]) -> None:
+    """A table, each row as soon as it is measured."""
+    print(
+        f"{'schedule':<18}{'case':<8}{'engine':<11}{'P':>4}{'M':>6}{'actions':>9}{'actions/s':>12}{'bytes/action':>14}"
+    )
+    for row in rows:
+        print(
+            f"{row['schedule']:<18}{row['case']:<8}{row['engine']:<11}{row['ranks']:>4}{row['microbatches']:>6}"
+            f"{row['actions']:>9}{row['actions_per_s']:>12,}{row['bytes_per_action']:>14}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON only")
@@ -158,25 +177,20 @@ def main() -> None:
     parser.add_argument("--engines", default="compiled,reference", help="compiled, reference, auto")
     parser.add_argument("--starts", action="store_true", help="measure starts, too")
     arguments = parser.parse_args()
-    rows = [
+    found = (
         measure(schedule, case, Engine(engine), *size)
         for engine in arguments.engines.split(",")
         for schedule in arguments.schedules.split(",")
         for case in arguments.cases.split(",")
         for size in (SIZES if engine != "reference" else SIZES[:3])
-    ]
+    )
+    if not arguments.json:
+        show(found)
+    rows = list(found)
     start = {"starts": starts()} if arguments.starts else {}
     if arguments.json:
         print(json.dumps({"rows": rows, **start}))
         return
-    print(
-        f"{'schedule':<18}{'case':<8}{'engine':<11}{'P':>4}{'M':>6}{'actions':>9}{'actions/s':>12}{'bytes/action':>14}"
-    )
-    for row in rows:
-        print(
-            f"{row['schedule']:<18}{row['case']:<8}{row['engine']:<11}{row['ranks']:>4}{row['microbatches']:>6}"
-            f"{row['actions']:>9}{row['actions_per_s']:>12,}{row['bytes_per_action']:>14}"
-        )
     for name, seconds in start.get("starts", {}).items():
         print(f"{name} {seconds}")
 

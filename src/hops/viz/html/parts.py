@@ -1,6 +1,5 @@
 """Parts of a page beside its timelines: answers, tables, stacked bars, waterfalls. Plain data for its script."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -108,9 +107,3 @@ def part_data(part: Part) -> dict[str, Any]:
     """The part as the script reads it."""
     kind = {Table: "table", Stack: "stack", Waterfall: "waterfall"}[type(part)]
     return {"kind": kind, **asdict(part)}
-
-
-def table_of(title: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Cell]], note: str = "") -> Table:
-    """A table of rows that name their cells by column."""
-    cells = tuple(tuple(row[column.name] for column in columns) for row in rows)
-    return Table(title=title, columns=tuple(columns), rows=cells, note=note)
